@@ -10,7 +10,7 @@
 
 #include <glib.h>
 
-/* The maximum number of alerts that wait for their program. */
+/* The maximum number of alerts for which the program has not been started yet. */
 #define VG_ALERT_COMMAND_WAITING_MAX 100
 
 typedef struct vg_alert_command vg_alert_command;
@@ -36,7 +36,7 @@ void vg_alert_command_put(vg_alert_command *command, const char *event);
 
 void vg_alert_command_read_stats(vg_alert_command *command, struct vg_alert_command_stats *ret);
 
-/* Checks such a line. */
+/* Checks a line of this form. */
 int vg_alert_command_check(const char *line, GError **err);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Implements the protocol of a guest's channel (docs/vgpud-guest.7): creates lines for the agent,
- * and parses its answers, whose bytes arrive in pieces of any size. The guest is not trusted: its
- * data take bounded memory. Pure; one thread.
+ * and parses its answers, whose bytes arrive in pieces of any size. The guest is not trusted:
+ * memory for its data is limited. Pure; one thread.
  */
 #ifndef VG_ACTUATORS_GUEST_TALK_H
 #define VG_ACTUATORS_GUEST_TALK_H
@@ -31,7 +31,7 @@ enum vg_guest_message_kind {
     VG_GUEST_STATUS,
     VG_GUEST_SWITCHED,
     VG_GUEST_PROXY,
-    VG_GUEST_BUSY,  /* an error: the agent works on another request */
+    VG_GUEST_BUSY,  /* an error: the agent is working on another request */
     VG_GUEST_ERROR, /* any other error */
 };
 
@@ -81,8 +81,8 @@ int vg_guest_talk_feed(vg_guest_talk *talk, const char *data, size_t size, GErro
 
 /* Returns 1 and the next message for the id, or 0 if more bytes are needed. Returns -1 with
  * VG_E_EXTERNAL if the guest violates the protocol. An answer that omits a device that was to be
- * released is an ERROR with undone false. Until the hello is answered, everything else is dropped,
- * because it may be meant for an earlier host. */
+ * released is an ERROR with undone false. Until the hello is answered, all other messages are
+ * dropped, because they may be answers to an earlier host. */
 int vg_guest_talk_next(vg_guest_talk *talk, struct vg_guest_message *ret, GError **err);
 
 #endif

@@ -15,7 +15,8 @@
  * are given. */
 struct vg_nova_options {
     const char *cloud;
-    const char *clouds; /* the path of a clouds.yaml; a secure.yaml beside it is read, too */
+    const char
+        *clouds; /* the path of a clouds.yaml; a secure.yaml in the same directory is read, too */
     const char *auth_url;
     const char *username;
     const char *password_file;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The verbs for OpenStack's nova, for VMs that nova manages: vgpud requests a live migration from
- * nova and watches it. Such a VM is never changed without nova. Nova's name for a host may differ
+ * nova and monitors it. Such a VM is never changed without nova. Nova's name for a host may differ
  * from the machine's and from the hypervisor's.
  */
 #ifndef VG_ACTUATORS_NOVA_MOVE_H
@@ -25,9 +25,9 @@ void vg_nova_free(vg_nova *nova); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_nova, vg_nova_free)
 
 /* Returns whether an error may be temporary. VG_E_UNREACHABLE, VG_E_TIMEOUT, VG_E_EXTERNAL and
- * VG_E_BUSY may be, since Keystone or nova may answer later. VG_E_DENIED, VG_E_INVALID and
- * VG_E_REFUSED are not, since the account, the configuration or the version of nova (before
- * microversion 2.30) is the cause. */
+ * VG_E_BUSY may be temporary, since Keystone or nova may answer later. VG_E_DENIED, VG_E_INVALID
+ * and VG_E_REFUSED are permanent, since they are caused by the account, the configuration or the
+ * version of nova (before microversion 2.30). */
 bool vg_nova_may_pass(const GError *error);
 
 /* ---- querying ---- */
@@ -36,7 +36,7 @@ bool vg_nova_may_pass(const GError *error);
 struct vg_nova_server {
     bool known;   /* false if nova has no instance of this UUID, and all else is empty */
     char *status; /* "ACTIVE", "MIGRATING", "ERROR", ... */
-    char *task;   /* "migrating", or NULL if nova does nothing with it */
+    char *task;   /* "migrating", or NULL if nova is not performing a task */
     char *host;   /* nova's name of the host */
     char *node;   /* the hypervisor's name there */
     char *fault;  /* the reason for the status ERROR, or NULL */
@@ -63,8 +63,8 @@ struct vg_nova_precheck {
 };
 
 /* Appends a sentence (char *) to problems for each reason why the move would fail, as far as nova
- * can determine in advance. Returns 0 also with problems; returns -1 and sets *err if nova cannot
- * be queried. */
+ * can determine in advance. Returns 0 even if there are problems; returns -1 and sets *err if nova
+ * cannot be queried. */
 int vg_nova_precheck(vg_nova *nova, struct vg_nova_precheck *check, GPtrArray *problems,
                      GError **err);
 
@@ -76,11 +76,11 @@ struct vg_nova_migration {
     const char *to;
 };
 
-/* Requests a live migration from nova, and watches until it has ended. Each check reports
- * progress; ret is the last progress, also on failure. After the deadline or when cancelled,
- * requests an abort, and returns when nova has aborted, after two minutes, or when nova becomes
- * unresponsive; if the migration had already finished, the result is 0. Nova may have accepted a
- * request that it did not answer, so its state is checked before the request counts as refused. */
+/* Requests a live migration from nova, and waits until it has ended. Each check reports progress;
+ * ret is the last progress, also on failure. After the deadline or when cancelled, requests an
+ * abort, and returns when nova has aborted, after two minutes, or when nova becomes unresponsive;
+ * if the migration had already finished, the result is 0. Nova may have accepted a request that it
+ * did not answer, so its state is checked before the request counts as refused. */
 int vg_nova_migrate(vg_nova *nova, const struct vg_nova_migration *migration,
                     const struct vg_verb *verb, struct vg_migration_progress *ret, GError **err);
 
@@ -89,9 +89,9 @@ int vg_nova_migrate(vg_nova *nova, const struct vg_nova_migration *migration,
 int vg_nova_progress(vg_nova *nova, const char *uuid, struct vg_migration_progress *ret,
                      GError **err);
 
-/* Requests that nova abort the live migration of the instance. Returns 1 if nova agrees, although
- * a migration that is too far along continues; 0 if none is in progress; or -1 and *err, also if
- * nova cannot abort it now. */
+/* Requests that nova abort the live migration of the instance. Returns 1 if nova agrees, although a
+ * migration that is too far along continues; 0 if none is in progress; or -1 and *err, for example
+ * if nova cannot abort it now. */
 int vg_nova_abort(vg_nova *nova, const char *uuid, GError **err);
 
 #endif

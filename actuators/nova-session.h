@@ -23,7 +23,7 @@ struct vg_nova {
     const atomic_bool *leave;
     CURL *curl;
     char *token;      /* NULL before the first login */
-    int64_t renew_ns; /* CLOCK_MONOTONIC, the end of the token's use */
+    int64_t renew_ns; /* CLOCK_MONOTONIC, when to replace the token */
     char *compute;    /* the URL of the compute API, without a slash at its end */
     unsigned minor;   /* the x of the microversion 2.x; 0 if it is not known yet */
 };
@@ -36,7 +36,7 @@ struct vg_nova_exchange {
     const char *body;            /* JSON, or NULL */
     struct curl_slist *headers;  /* owned */
     long status;                 /* 0 if there was no answer */
-    bool unsent;                 /* the request did not leave */
+    bool unsent;                 /* the request was not sent */
     json_object *document;       /* owned; NULL if the answer has none */
     char *token;                 /* the X-Subject-Token, owned, or NULL */
     char words[CURL_ERROR_SIZE]; /* libcurl's error text */
@@ -60,7 +60,7 @@ void vg_nova_exchange_clear(struct vg_nova_exchange *exchange);
 int vg_nova_ask(vg_nova *nova, const char *method, const char *path, const char *body,
                 struct vg_nova_exchange *ret, GError **err);
 
-/* Gets an object, which the caller puts. */
+/* Reads an object, which the caller releases with json_object_put(). */
 int vg_nova_get(vg_nova *nova, const char *path, json_object **ret, GError **err);
 
 /* Return members of an answer, or NULL or -1 if missing or of another type. Borrowed. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The limits and the listener of a verb. A verb changes or observes the world, on the thread that
- * calls it. It returns when it is done, has failed or is cancelled, or when its deadline has
- * passed. Its result is its own observation; a caller that needs certainty must query again.
+ * The limits of a verb, and the function that receives its progress. A verb changes or queries a
+ * host, a VM or a guest, on the thread that calls it. It returns when it is done, has failed or is
+ * cancelled, or when its deadline has passed. Its result is what the verb itself observed; a caller
+ * that needs to be certain must query the state again.
  */
 #ifndef VG_ACTUATORS_VERB_H
 #define VG_ACTUATORS_VERB_H
@@ -16,8 +17,8 @@
 
 struct vg_verb {
     int64_t deadline_ns; /* CLOCK_MONOTONIC; the verb then fails with VG_E_TIMEOUT */
-    int64_t
-        gpu_bytes; /* of the guest's programs: orders to it leave time for undoing their copying */
+    int64_t gpu_bytes; /* GPU memory of the guest's programs: orders to the guest leave time to undo
+                          the copying of it */
     const atomic_bool *cancel; /* once true, the verb fails soon with VG_E_CONFLICT */
     /* once true, the call to libvirt is abandoned, and the verb fails with VG_E_BUSY; may be
      * NULL */

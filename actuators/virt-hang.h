@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tracks the process's abandoned libvirt calls that have not returned. Such a call cannot be
- * ended: it occupies a thread and a connection until libvirt answers or the connection breaks. So
- * their number is limited for each address, and after a failed connection, further attempts are
- * made at growing intervals. Any thread; nothing here blocks.
+ * Tracks libvirt calls of this process that were abandoned and have not returned. Such a call
+ * cannot be ended: it occupies a thread and a connection until libvirt answers or the connection
+ * breaks. So their number is limited for each address, and after a failed connection, further
+ * attempts are made at growing intervals. Any thread; nothing here blocks.
  */
 #ifndef VG_ACTUATORS_VIRT_HANG_H
 #define VG_ACTUATORS_VIRT_HANG_H
@@ -13,8 +13,8 @@
 
 #include <glib.h>
 
-/* The maximum number of concurrently hanging calls to one address. Beyond it, one more is allowed
- * per ten minutes. */
+/* The maximum number of calls to one address that may hang at the same time. Beyond it, one more
+ * call is allowed every ten minutes. */
 #define VG_VIRT_HANGS_MAX 16
 
 struct vg_virt_hang {
@@ -22,14 +22,14 @@ struct vg_virt_hang {
     char *what;       /* a phrase such as "to connect" */
     int64_t since_ns; /* CLOCK_REALTIME */
     int64_t began_ns; /* CLOCK_MONOTONIC, at the same moment */
-    bool connecting;  /* libvirt itself does not answer; otherwise, only this call does not end */
+    bool connecting; /* libvirt does not answer at all; otherwise, only this call does not return */
 };
 
-/* Lists the calls that hang now (struct vg_virt_hang, freed with the array), oldest first. A
- * hanging connection is left out once a later connection succeeded. */
+/* Lists the calls that are hanging now (struct vg_virt_hang, freed with the array), oldest first. A
+ * connection attempt that hangs is left out once a later attempt has succeeded. */
 GPtrArray *vg_virt_hangs(void);
 
-/* Returns how many calls hang now, including those that vg_virt_hangs() leaves out. */
+/* Returns how many calls are hanging now, including those that vg_virt_hangs() leaves out. */
 unsigned vg_virt_hangs_now(void);
 
 /* Returns how many calls have been abandoned since the start. */

@@ -24,11 +24,11 @@ struct vg_virt_host {
     virConnectPtr connection;    /* NULL if it was lost or not opened yet */
     atomic_int_fast64_t beat_ns; /* CLOCK_MONOTONIC, when libvirt last answered */
     atomic_bool connecting;      /* the thread is in virConnectOpen() */
-    atomic_bool given_up;        /* the caller no longer waits: make no change, and return */
+    atomic_bool given_up;        /* the caller is no longer waiting: make no change, and return */
     _Atomic(GError *) hopeless;  /* why the caller should stop waiting, or NULL; owned */
 };
 
-/* Records that libvirt has answered. Returns false if the caller no longer waits. */
+/* Records that libvirt has answered. Returns false if the caller is no longer waiting. */
 bool vg_virt_host_goes_on(vg_virt_host *host);
 
 /* Returns the reason in words, a constant, if the domain is paused; otherwise NULL. */
@@ -58,15 +58,15 @@ virDomainPtr vg_virt_host_domain(vg_virt_host *host, const char *uuid, GError **
  * domain. */
 char *vg_virt_host_xml(vg_virt_host *host, virDomainPtr domain, unsigned flags, GError **err);
 
-/* Lists the devices of a domain, as vg_domain_devices does. */
+/* Lists the devices of a domain, as vg_domain_devices() does. */
 GPtrArray *vg_virt_host_devices(vg_virt_host *host, virDomainPtr domain, unsigned flags,
                                 GError **err);
 
 /* Lists the host's devices, as vg_virt_devices_list() does. */
 GPtrArray *vg_virt_host_node_devices(vg_virt_host *host, GError **err);
 
-/* Returns whether the host has the PCI device bound to plain vfio-pci, which cannot migrate it;
- * other kernel drivers can. */
+/* Returns whether the host has the PCI device bound to plain vfio-pci, which cannot migrate it.
+ * Other kernel drivers can migrate devices. */
 bool vg_virt_host_is_plain_vfio(vg_virt_host *host, const char *address);
 
 /* Queries QEMU for obstacles to the migration of a running domain. Returns QEMU's reasons, or why
@@ -120,7 +120,7 @@ int vg_virt_host_ask_guest(vg_virt_host *host, const char *uuid, const char *typ
                            const GPtrArray *devices, const char *opencl_at,
                            const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
 
-/* As vg_guest_send_proxy(). */
+/* Does the same as vg_guest_send_proxy(). */
 int vg_virt_host_send_proxy(vg_virt_host *host, const char *uuid, const char *opencl_at,
                             const char *token, const struct vg_verb *verb,
                             struct vg_guest_answer *ret, GError **err);

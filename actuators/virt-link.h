@@ -2,8 +2,8 @@
  *
  * The internals of a vg_virt_link, which all verbs for libvirt use. A link has its own thread and
  * connection. A verb is a job for that thread. If libvirt does not answer in time, the caller
- * continues without it. Thread, connection and job are then abandoned until the call returns, and
- * the next job gets new ones.
+ * continues without the result. Thread, connection and job are then abandoned until the call
+ * returns, and the next job gets new ones.
  */
 #ifndef VG_ACTUATORS_VIRT_LINK_H
 #define VG_ACTUATORS_VIRT_LINK_H
@@ -38,10 +38,10 @@ void vg_virt_job_init(struct vg_virt_job *job, const char *what,
                       int (*run)(struct vg_virt_job *job, vg_virt_host *host, GError **err),
                       void (*free)(struct vg_virt_job *job), const struct vg_verb *limits);
 
-/* Runs the job and returns its result. On success, the job is the caller's again; on failure, it
- * is freed. Fails with VG_E_TIMEOUT if libvirt hangs and the job was abandoned; its effects may
- * still happen. A job is abandoned immediately when vg_virt_links_end() is called, and soon when
- * it is cancelled while libvirt does not answer. */
+/* Runs the job and returns its result. On success, the job belongs to the caller again; on failure,
+ * it is freed. Fails with VG_E_TIMEOUT if libvirt hangs and the job was abandoned; its effects may
+ * still happen. A job is abandoned immediately when vg_virt_links_end() is called, and soon when it
+ * is cancelled while libvirt does not answer. */
 int vg_virt_call(vg_virt_link *link, struct vg_virt_job *take_job, GError **err);
 
 /* Copies struct vg_move_device. Returns NULL for NULL. */

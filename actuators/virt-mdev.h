@@ -8,7 +8,7 @@
 
 #include "actuators/virt-host.h"
 
-/* Returns a UUID that vg_mdev_uuid_is_own() recognises on any host as made here. */
+/* Returns a new UUID, which vg_mdev_uuid_is_own() recognises on any host as created by vgpud. */
 char *vg_mdev_uuid_new(void);
 bool vg_mdev_uuid_is_own(const char *uuid);
 

@@ -48,9 +48,9 @@ struct vg_domain_look {
     const char *stands;
     bool defined;         /* it has a persistent definition */
     unsigned present;     /* the number of these aliases in the live domain */
-    bool runs;            /* its CPUs run; false while it switches hosts */
+    bool runs;            /* its CPUs are running; false while it switches hosts */
     bool by_migration;    /* it is paused because a migration, or another program, has paused it */
-    int64_t copied_bytes; /* by its outgoing migration, until now */
+    int64_t copied_bytes; /* by its outgoing migration so far */
     int64_t begin_ns;     /* the maximum time that libvirt may need before it starts to copy */
 };
 
@@ -63,7 +63,7 @@ int vg_virt_look(vg_virt_link *link, const char *uuid, const char *const *aliase
  * freed with the array. They are passed-through PCI functions (classes 03 and 12), other functions
  * of their cards, virtual functions of GPUs, mdevs, and devices with the alias of a named device.
  * guest_path identifies a device as docs/vgpud-guest.7 requires. Fails with VG_E_NOT_FOUND if the
- * domain does not exist, or with VG_E_CONFLICT if it does not run. */
+ * domain does not exist, or with VG_E_CONFLICT if it is not running. */
 GPtrArray *vg_virt_gpus(vg_virt_link *link, const char *uuid, const struct vg_named_device *named,
                         size_t n_named, GError **err);
 
@@ -73,7 +73,8 @@ struct vg_precheck {
     const char *uuid;
     const char *peer_uri;     /* the URI of the target from the source's libvirtd */
     const GPtrArray *devices; /* struct vg_move_device, detached while the domain migrates */
-    bool native;          /* or not detached but migrated, as vg_virt_ask_native() found possible */
+    bool native; /* the devices are migrated instead of detached, because vg_virt_ask_native() found
+                    this possible */
     int64_t memory_bytes; /* filled in: the memory of the domain */
     /* char *, gets a sentence for each unresolved doubt that may make the move fail; may be NULL */
     GPtrArray *doubts;
@@ -90,8 +91,8 @@ struct vg_precheck {
  * - on the target, a domain with that name or UUID, another machine type, emulator or CPU, or too
  *   little memory.
  *
- * If target is NULL, the move could go to any host, and peer_uri is ignored. Returns 0 also with
- * problems; returns -1 and sets *err if a host cannot be queried. */
+ * If target is NULL, the move could go to any host, and peer_uri is ignored. Returns 0 even if
+ * there are problems; returns -1 and sets *err if a host cannot be queried. */
 int vg_virt_precheck(vg_virt_link *source, vg_virt_link *target, struct vg_precheck *check,
                      GPtrArray *problems, GError **err);
 
@@ -133,7 +134,7 @@ int vg_virt_check_others(vg_virt_link *link, const char *uuid, const GPtrArray *
 
 /* Detaches the devices from the live domain, all together, and then removes the persistent ones
  * from its definition. Returns 0 when all are detached. Fails with VG_E_TIMEOUT if the guest has
- * not released a device, which it may still do. */
+ * not released a device; it may still release it later. */
 int vg_virt_detach(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
                    const struct vg_verb *verb, GError **err);
 
@@ -143,20 +144,20 @@ int vg_virt_detach(vg_virt_link *link, const char *uuid, const GPtrArray *device
 int vg_virt_attach(vg_virt_link *link, const char *uuid, const struct vg_move_device *device,
                    const char *xml, const struct vg_verb *verb, GError **err);
 
-/* Adds a persistent device to the persistent definition of a domain that has one, whether the
- * domain runs or not; xml is as for vg_virt_attach(). Returns 0 if the device is there already, or
- * is not persistent. */
+/* Adds a persistent device to the persistent definition of a domain, if it has such a definition,
+ * whether the domain is running or not; xml is as for vg_virt_attach(). Returns 0 if the definition
+ * already has the device, or if the device is not persistent. */
 int vg_virt_define_device(vg_virt_link *link, const char *uuid, const struct vg_move_device *device,
                           const char *xml, GError **err);
 
 /* Ends a domain if it is paused; otherwise does nothing. */
 int vg_virt_end_paused(vg_virt_link *link, const char *uuid, GError **err);
 
-/* Ends a QEMU that waits for an incoming migration; leaves any other domain alone. If QEMU hangs,
- * libvirt needs 10 s for that. */
+/* Ends a QEMU that is waiting for an incoming migration; does not change any other domain. If QEMU
+ * hangs, libvirt needs 10 s for that. */
 int vg_virt_end_incoming(vg_virt_link *link, const char *uuid, GError **err);
 
-/* Removes the persistent definition of a domain that does not run. Its files are kept. */
+/* Removes the persistent definition of a domain that is not running. Its files are kept. */
 int vg_virt_undefine(vg_virt_link *link, const char *uuid, GError **err);
 
 /* A copy without any progress for this time is cancelled. libvirt's keepalive ends most of them
@@ -170,7 +171,7 @@ struct vg_virt_migration {
     /* queried at the end for the downtime, which is unknown if this is NULL */
     vg_virt_link *target;
     const GPtrArray *devices; /* detached struct vg_move_device, or NULL */
-    /* The devices are not detached: QEMU migrates them to their target_address. */
+    /* The devices are not detached; QEMU migrates them to their target_address. */
     bool native;
     bool tls;                      /* QEMU encrypts the migration, which fails otherwise */
     int64_t bandwidth_bytes_per_s; /* 0 for libvirt's default */
@@ -185,15 +186,15 @@ struct vg_virt_migration {
  * persistent on the other side, and is removed here. Helps the migration to converge through
  * auto-converge, then through the downtime limit.
  *
- * Progress is reported every 250 ms; a text without progress says what libvirt waits for before it
- * starts. ret is the last progress. After the deadline, when cancelled, or after a minute without
- * progress, the migration is cancelled. This function then returns when libvirt has ended it, or
- * fails to do so. If it had already finished by then, the result is 0.
+ * Progress is reported every 250 ms; a text without progress says what libvirt is waiting for
+ * before it starts. ret is the last progress. After the deadline, when cancelled, or after a minute
+ * without progress, the migration is cancelled. This function then returns when libvirt has ended
+ * it, or fails to do so. If it had already finished by then, the result is 0.
  *
  * Fails with VG_E_IO if the copy made no progress, and with VG_E_TIMEOUT after the deadline or if
  * libvirt hangs, although it may continue the migration. If it fails while the domain switches
- * hosts, the domain remains paused, since it may run on the other host; vg_virt_go_on() resumes
- * it. */
+ * hosts, the domain remains paused, since it may run on the other host; vg_virt_go_on() resumes it.
+ */
 int vg_virt_migrate(vg_virt_link *link, const struct vg_virt_migration *migration,
                     const struct vg_verb *verb, struct vg_migration_progress *ret, GError **err);
 
@@ -227,9 +228,9 @@ void vg_guest_answer_clear(struct vg_guest_answer *answer);
  * agent's progress is reported.
  *
  * prepare reserves half of the available time, at most 40 s, for the agent to undo an unfinished
- * order. An abandoned order is cancelled, and the next one waits until the agent is done with
- * that. Devices are found in the live domain by their aliases; guest_path is for those that are
- * not attached yet. */
+ * order. An abandoned order is cancelled, and the next order waits until the agent has finished the
+ * cancellation. Devices are found in the live domain by their aliases; guest_path is for those that
+ * are not attached yet. */
 int vg_guest_hello(vg_virt_link *link, const char *uuid, const struct vg_verb *verb,
                    struct vg_guest_answer *ret, GError **err);
 /* Requests the status. ok is true if the agent sees no obstacle to releasing the devices now;
@@ -242,8 +243,8 @@ int vg_guest_prepare(vg_virt_link *link, const char *uuid, const GPtrArray *devi
                      GError **err);
 int vg_guest_resume(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
                     const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
-/* Moves OpenCL programs that use a vgpu-proxy to another place. If not ok, some did not move;
- * those that still run do so where they were. */
+/* Moves OpenCL programs that use a vgpu-proxy to another place. If not ok, some programs were not
+ * moved; those that are still running continue where they were. */
 int vg_guest_switch(vg_virt_link *link, const char *uuid, const char *opencl_at,
                     const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records reboots that a guest starts, as reported by libvirt: its agent then knows nothing of an
- * order, and answers only after the guest has booted.
+ * Records reboots that a guest starts, as reported by libvirt: after a reboot, the agent knows
+ * nothing of earlier orders, and answers only after the guest has booted.
  */
 #ifndef VG_ACTUATORS_VIRT_REBOOTS_H
 #define VG_ACTUATORS_VIRT_REBOOTS_H

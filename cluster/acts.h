@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What etcd stores about automatic moves. These keys are not below /vgpud/CLUSTER/, so that only
- * hosts that need them read them:
+ * What etcd stores about automatic moves. These keys are not below /vgpud/CLUSTER/, so that they
+ * are read only by hosts that need them:
  *
  *   /vgpud/CLUSTER+act/state   struct vg_acting, which the leader writes.
  *   /vgpud/CLUSTER+act/pause   struct vg_act_mark, while a user has stopped automatic moves.
@@ -36,10 +36,10 @@ typedef struct vg_acts_state vg_acts_state;
 void vg_acts_state_clear(struct vg_acts_state *state);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(vg_acts_state, vg_acts_state_clear)
 
-/* Reads the complete state. Also fails if a part of it cannot be understood. */
+/* Reads the complete state. Also fails if a part of the state cannot be parsed. */
 int vg_acts_read(vg_acts *acts, struct vg_acts_state *ret, GError **err);
 
-/* Writes the state if this revision still is the create revision of the leader's key. Otherwise
+/* Writes the state if this revision is still the create revision of the leader's key. Otherwise
  * fails with VG_E_CONFLICT. */
 int vg_acts_write(vg_acts *acts, int64_t leader, const struct vg_acting *acting, GError **err);
 

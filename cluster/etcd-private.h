@@ -7,7 +7,7 @@
 
 #include "cluster/etcd.h"
 
-/* How to ask, and how to read the answer. */
+/* A request, and the function that parses the answer. */
 struct etcd_question {
     const char *path;
     const char *body;
@@ -15,7 +15,7 @@ struct etcd_question {
     void *data;
 };
 
-/* Asks one member after the other until one answers, or the limit has passed. */
+/* Sends the request to one member after another until one answers, or the limit has passed. */
 int etcd_call(vg_etcd *etcd, const struct etcd_question *question, int64_t limit_ns, GError **err);
 
 #endif

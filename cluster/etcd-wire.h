@@ -81,14 +81,14 @@ struct vg_etcd_txn {
     const char *otherwise; /* key to read if the conditions are false; may be NULL */
 };
 
-/* These return bodies of requests; the caller frees them. */
+/* These functions return the bodies of requests; the caller frees them. */
 char *vg_etcd_write_range(const struct vg_etcd_range *range);
 char *vg_etcd_write_txn(const struct vg_etcd_txn *txn);
 char *vg_etcd_write_grant(int64_t ttl_s);
 char *vg_etcd_write_lease(int64_t lease);
 char *vg_etcd_write_login(const char *user, const char *password);
 
-/* These read answers. *ret is cleared by the caller, also after a failure. */
+/* These functions parse answers. The caller clears *ret, even after a failure. */
 int vg_etcd_read_range(const char *text, size_t size, struct vg_etcd_answer *ret, GError **err);
 int vg_etcd_read_txn(const char *text, size_t size, struct vg_etcd_answer *ret, GError **err);
 
@@ -105,15 +105,16 @@ char *vg_etcd_read_token(const char *text, size_t size, GError **err);
 
 /* The consequence of a refusal for the caller. */
 enum vg_etcd_refusal {
-    VG_ETCD_AGAIN,     /* it may succeed at another member, or later */
+    VG_ETCD_AGAIN,     /* the request may succeed on another member, or later */
     VG_ETCD_LOGIN,     /* the token is no longer valid */
     VG_ETCD_NO_LOGIN,  /* no login is needed: etcd has no users */
     VG_ETCD_COMPACTED, /* the requested revision is no longer stored */
-    VG_ETCD_NEVER,     /* it would fail again */
+    VG_ETCD_NEVER,     /* the request would fail again */
 };
 
-/* Reads an answer with a status other than 200: sets *err to a description, with VG_E_NOT_FOUND
- * for an expired lease, VG_E_DENIED for a missing permission, VG_E_BUSY for AGAIN. */
+/* Reads an answer with a status other than 200: sets *err to a description. The code is
+ * VG_E_NOT_FOUND for an expired lease, VG_E_DENIED for a missing permission, and VG_E_BUSY for
+ * AGAIN. */
 enum vg_etcd_refusal vg_etcd_read_refusal(long status, const char *text, size_t size, GError **err);
 
 #endif

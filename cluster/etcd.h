@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A client of etcd v3 through its JSON gateway. Calls block, each up to a limit set by the caller.
- * If a member does not answer within two seconds, the next is tried, and a call that failed
+ * If a member does not answer within two seconds, the next member is tried. A call that failed
  * temporarily is retried until its limit. Calls may therefore be executed twice, which all calls
  * here tolerate. A transaction is repeated with its conditions, so if its conditions fail, the
  * caller must check whether the keys already have the desired values.
  *
- * Any thread may call. Each call has a separate connection; connections are kept for reuse.
- * Errors: VG_E_TIMEOUT and VG_E_UNREACHABLE if no member answered, VG_E_BUSY if none can answer
- * now, VG_E_DENIED, VG_E_NOT_FOUND for an expired lease, VG_E_EXTERNAL for unusable answers.
+ * Any thread may call. Each call has a separate connection; connections are kept for reuse. Errors:
+ * VG_E_TIMEOUT and VG_E_UNREACHABLE if no member answered, VG_E_BUSY if none can answer now,
+ * VG_E_DENIED, VG_E_NOT_FOUND for an expired lease, VG_E_EXTERNAL for unusable answers.
  */
 #ifndef VG_CLUSTER_ETCD_H
 #define VG_CLUSTER_ETCD_H

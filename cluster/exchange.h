@@ -23,9 +23,9 @@ struct vg_exchange {
     void *call; /* belongs to the caller */
 };
 
-/* Prepares a GET of url + path for curl_multi_add_handle(). etag is the etag of the caller's copy,
- * or NULL. limit_ns applies to the whole exchange, at least 1 ms. Returns NULL and sets *err if a
- * file that it needs cannot be read. */
+/* Prepares a GET request for url + path for curl_multi_add_handle(). etag is the etag of the
+ * caller's copy, or NULL. limit_ns applies to the whole exchange, at least 1 ms. Returns NULL and
+ * sets *err if a file that it needs cannot be read. */
 struct vg_exchange *vg_exchange_new(const struct vg_peer_options *peer, const char *path,
                                     const char *etag, int64_t limit_ns, GError **err);
 
@@ -51,7 +51,8 @@ void vg_exchange_set_forecast(struct vg_exchange *exchange, const char *forecast
 void vg_exchange_free(struct vg_exchange *exchange);
 
 /* Checks an exchange that has ended with this code. Returns 0 if the status is 2xx or 304,
- * otherwise -1 and the reason as a sentence. Fails with VG_E_TIMEOUT if the time was up. */
+ * otherwise -1 and the reason as a sentence. Fails with VG_E_TIMEOUT if the time limit had passed.
+ */
 int vg_exchange_check(struct vg_exchange *exchange, CURLcode code, GError **err);
 
 /* The same, but reports a refusal in the peer's own words, with the code for the status:

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Leader election. The leader of a cluster holds the key /vgpud/CLUSTER/leader, on a separate
- * lease of four seconds, and writes its proposals for all hosts to /vgpud/CLUSTER/plan. The first
- * hosts by name check each second whether the key exists; if not, one of them creates it.
+ * Leader election. The leader of a cluster holds the key /vgpud/CLUSTER/leader, on a separate lease
+ * of four seconds, and writes its proposals for all hosts to /vgpud/CLUSTER/plan. The first hosts
+ * by name check each second whether the key exists; if not, one of them creates it.
  *
- * A leader that was suspended for a while may not know that another host leads by now. So it
- * writes only in transactions that compare the create revision of its key, and acts only on what
- * it could write. The thread "leader" renews the lease, "leader-plan" makes proposals.
+ * A leader that was suspended for a while may not know that another host has become the leader. So
+ * it writes only in transactions that compare the create revision of its key, and acts only after
+ * it has written successfully. The thread "leader" renews the lease, and the thread "leader-plan"
+ * makes proposals.
  */
 #ifndef VG_CLUSTER_LEADER_H
 #define VG_CLUSTER_LEADER_H
@@ -20,8 +21,9 @@ typedef struct vg_leader vg_leader;
  * proposed. Called on the thread "leader-plan"; may block. */
 typedef struct vg_proposal *vg_leader_propose(void *data, GError **err);
 
-/* Applies plans. Called each second on the thread "leader-plan" while this host leads; may block.
- * revision: the create revision of the leader's key, which shows whether this host still leads. */
+/* Applies plans. Called each second on the thread "leader-plan" while this host is the leader; may
+ * block. revision: the create revision of the leader's key, which shows whether this host is still
+ * the leader. */
 typedef void vg_leader_act(void *data, vg_leader *leader, int64_t revision);
 
 struct vg_leader_options {
@@ -37,8 +39,8 @@ struct vg_leader_options {
 
 vg_leader *vg_leader_new(const struct vg_leader_options *options, GError **err);
 
-/* Returns whether this host leads by the key of this revision, and its lease does not end within a
- * second. Any thread. */
+/* Returns whether this host is the leader by the key of this revision, and its lease lasts for at
+ * least another second. Any thread. */
 bool vg_leader_may_act(vg_leader *leader, int64_t revision);
 
 /* Ends the threads and deletes the key. NULL is allowed. */

@@ -17,8 +17,8 @@
 #include "model/proxy-socket.h"
 #include "model/reservation.h"
 
-/* Reserves GPUs at the peer for a move. Returns the reservation, with its id and its devices, as
- * many as the move has and in the same order; the caller frees it. */
+/* Reserves GPUs on the peer's host for a move. Returns the reservation, with its id and its
+ * devices. The devices are as many as the move has, in the same order; the caller frees it. */
 struct vg_reservation *vg_peer_reserve(vg_peers *peers, const char *peer,
                                        const struct vg_migration *move, int64_t lease_s,
                                        int64_t limit_ns, GError **err);
@@ -31,7 +31,7 @@ int vg_peer_renew(vg_peers *peers, const char *peer, const char *reservation, in
 int vg_peer_release(vg_peers *peers, const char *peer, const char *reservation, int64_t limit_ns,
                     GError **err);
 
-/* Makes the peer check paths (char *) of its host, up to the peer's limit. Returns struct
+/* Requests that the peer check paths (char *) on its host, up to the peer's limit. Returns struct
  * vg_path_seen, in the same order, freed with the array. */
 GPtrArray *vg_peer_look_at_paths(vg_peers *peers, const char *peer, const GPtrArray *paths,
                                  int64_t limit_ns, GError **err);
@@ -49,24 +49,26 @@ int vg_peer_release_room(vg_peers *peers, const char *peer, const char *id, int6
 /* A request that is forwarded to the vgpud on the VM's host. */
 struct vg_peer_order {
     const struct vg_migration_request *request;
-    /* the target host's own name, or NULL if the request has it */
+    /* the target host's own name, or NULL if the request already has that name */
     const char *to;
-    const char *on_behalf_of; /* the person who asked */
+    const char *on_behalf_of; /* the person who sent the request */
     /* the prediction of the plan, for vg_peer_start_move(), or NULL */
     const vg_move_forecast *forecast;
 };
 
-/* Makes the peer move a VM of its host. The caller has checked that the plan is still valid. */
+/* Requests that the peer move a VM of its host. The caller has checked that the plan is still
+ * valid. */
 struct vg_migration *vg_peer_start_move(vg_peers *peers, const char *peer,
                                         const struct vg_peer_order *order, int64_t limit_ns,
                                         GError **err);
-/* The same as a dry run. Returns the peer's document, which the caller puts. */
+/* Does the same as a dry run. Returns the peer's document, which the caller puts. */
 json_object *vg_peer_check_move(vg_peers *peers, const char *peer,
                                 const struct vg_peer_order *order, int64_t limit_ns, GError **err);
 struct vg_migration *vg_peer_read_move(vg_peers *peers, const char *peer, const char *id,
                                        int64_t limit_ns, GError **err);
-/* Reads completed moves to a host among the peer's newest, with their steps: struct vg_migration,
- * newest first, freed with the array. `most` limits the number of moves examined. */
+/* Reads those of the peer's newest moves that are completed and went to this host, with their
+ * steps: struct vg_migration, newest first, freed with the array. `most` limits the number of moves
+ * examined. */
 GPtrArray *vg_peer_moves_to(vg_peers *peers, const char *peer, const char *to, unsigned most,
                             int64_t limit_ns, GError **err);
 /* Aborts or retries a move for a person; verb is "abort" or "retry". */
@@ -75,8 +77,8 @@ struct vg_migration *vg_peer_change_move(vg_peers *peers, const char *peer, cons
                                          GError **err);
 
 /* Queries all peers concurrently for their newest moves, up to `limit` from each; active: only
- * those that have not ended. Returns struct vg_host_moves for each peer; the caller frees the
- * list. Blocks up to 18 s. */
+ * moves that have not ended. Returns struct vg_host_moves for each peer; the caller frees the list.
+ * Blocks up to 18 s. */
 GPtrArray *vg_peer_all_moves(vg_peers *peers, bool active, size_t limit);
 
 /* A request about draining a host. */

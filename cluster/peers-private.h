@@ -34,7 +34,7 @@ struct peer {
     int refs; /* protected by the lock */
     struct own_options options;
     bool member; /* only the cluster knows it, not the configuration */
-    bool gone;   /* its cluster reports that it is unresponsive; protected by the lock */
+    bool gone;   /* the cluster reports that the peer is unresponsive; protected by the lock */
     /* These are protected by the lock. */
     struct vg_peer_info *info;
     struct vg_log_turns turns;
@@ -56,14 +56,14 @@ struct peer {
     /* CLOCK_MONOTONIC, when its version was last read; 0 to read it in the next attempt */
     int64_t version_ns;
     int64_t sent_ns; /* epoch, of the request for the version */
-    bool told_host;  /* it states its host's name itself, not only in its snapshot */
+    bool told_host;  /* it reports its host's name directly, not only in its snapshot */
     struct vg_exchange *exchange;
     enum peer_stage stage;
     struct copy *fresh; /* the snapshot received in this attempt, or NULL */
 };
 
-/* A request whose caller waits for the answer. The caller or the thread frees it, whichever needs
- * it last. */
+/* A request whose caller waits for the answer. It is freed by the caller or by the thread,
+ * whichever needs it last. */
 struct call {
     struct vg_exchange *exchange;
     struct peer *peer; /* a reference */
@@ -96,8 +96,8 @@ struct vg_peers {
 void peers_copy_release(struct copy *copy); /* NULL is fine */
 void peers_unref(void *data);               /* struct peer; called under the lock */
 
-/* cluster/peer-proof.c: determines which hosts the peers may represent. peers_note_names records
- * the certificate's names after a successful exchange on a new connection; called on the thread.
+/* cluster/peer-proof.c: determines which host each peer may represent. peers_note_names records the
+ * certificate's names after a successful exchange on a new connection; called on the thread.
  * peers_prove sets host_proof of all peers; called under the lock. */
 void peers_note_names(vg_peers *peers, struct peer *peer, const struct vg_exchange *exchange);
 void peers_prove(vg_peers *peers);

@@ -37,7 +37,7 @@ struct vg_peer_options {
      * has answered, which proves that its certificate is for the host in its url */
     const char *libvirt_uri;
     const char *libvirt_reason; /* why a cluster member has no libvirt_uri */
-    const char *host;           /* the name of its host, as this host's operator knows it */
+    const char *host;           /* the name of its host, as configured by this host's operator */
     bool gone;                  /* for a cluster member: it is unresponsive in the cluster */
 };
 
@@ -45,7 +45,7 @@ struct vg_peers_options {
     const struct vg_peer_options *peers;
     size_t n_peers;
     const char *own_host; /* the name of this host, which no peer may take */
-    int64_t refresh_ns;   /* the interval between attempts, +-20 % */
+    int64_t refresh_ns;   /* the interval between attempts, varied by up to 20 % */
     int64_t deadline_ns;  /* the limit for an attempt, and for vg_peers_gather() */
 };
 
@@ -57,7 +57,7 @@ vg_peers *vg_peers_new(const struct vg_peers_options *options, GError **err);
 /* Replaces the peers; unchanged peers keep their state. Any thread. */
 void vg_peers_set(vg_peers *peers, const struct vg_peers_options *options);
 
-/* Sets the peers that are known from their cluster; those that are also configured are ignored.
+/* Sets the peers that are known from the cluster; peers that are also configured are ignored.
  * Unchanged peers keep their state. They are queried less often than configured peers, at most
  * eleven per second. Any thread. */
 void vg_peers_set_members(vg_peers *peers, const struct vg_peer_options *members, size_t n_members);
@@ -71,7 +71,7 @@ size_t vg_peers_left_out(vg_peers *peers);
  * attempts; the caller frees it. Any thread; does not block. */
 GPtrArray *vg_peers_list(vg_peers *peers);
 
-/* A peer's answer. */
+/* A peer, with its answer. */
 struct vg_peer_view {
     struct vg_peer_info *info; /* owned */
     /* sealed; NULL if the peer did not answer, and info->reason says why */
@@ -101,12 +101,12 @@ GPtrArray *vg_peers_approved_targets(vg_peers *peers, const char *uuid);
  * quick. */
 typedef bool vg_peers_enough(const vg_snapshot *snapshot, const void *data);
 
-/* Returns the UUIDs (char *) of VMs that such peers are moving to a host, as of their last
- * answers, without queued moves; the caller frees it. Any thread; does not block. */
+/* Returns the UUIDs (char *) of VMs that peers with proved hosts are moving to a host, as of their
+ * last answers, without queued moves; the caller frees it. Any thread; does not block. */
 GPtrArray *vg_peers_moving_to(vg_peers *peers, const char *host);
 
-/* Returns whether such a peer has queued moves to a host and has none in progress there. Any
- * thread; does not block. */
+/* Returns whether a peer with a proved host has queued moves to a host, and none in progress to it.
+ * Any thread; does not block. */
 bool vg_peers_queue_to(vg_peers *peers, const char *host);
 
 /* Queries all peers concurrently. Waits until all have answered, the deadline has passed, or
@@ -129,7 +129,7 @@ GPtrArray *vg_peers_gather_for_plan(vg_peers *peers);
  * it. */
 struct vg_peer_info *vg_peers_find(vg_peers *peers, const char *host);
 
-/* Finds the peer that has a VM. Queries all peers, but waits only as long as necessary. Fails with
+/* Finds the peer that has a VM. Queries all peers, but waits only until the VM is found. Fails with
  * VG_E_NOT_FOUND if no peer has it, VG_E_CONFLICT if two have it, or VG_E_REFUSED if the host of
  * its peer is not proved. The caller frees the result. Blocks. */
 struct vg_peer_info *vg_peers_find_owner(vg_peers *peers, const char *id, GError **err);
@@ -144,11 +144,11 @@ int vg_peers_check_host(const struct vg_peer_info *info, GError **err);
 /* Merges the host's own snapshot with the snapshots in all views. Adds sentences (char *) to
  * ret_notes about unusable peers and doubts.
  *
- * A peer is left out if its host is disputed or is in an earlier snapshot; `own` is never left
- * out. Hosts with unproved names are in maintenance, and their VMs are never moved. If two hosts
- * have a VM, it is kept on the host that is moving it to the other, according to own_moves (struct
+ * A peer is left out if its host is disputed or is in an earlier snapshot; `own` is never left out.
+ * Hosts with unproved names are in maintenance, and their VMs are never moved. If two hosts have a
+ * VM, it is kept on the host that is moving it to the other, according to own_moves (struct
  * vg_approval of this host) and the views, or on the host whose name is proved. Otherwise it is
- * left out of both. Hosts of old snapshots get their age. */
+ * left out of both. Hosts from old snapshots get the age of the snapshot. */
 vg_snapshot *vg_peers_merge(const vg_snapshot *own, const GPtrArray *views,
                             const GPtrArray *own_moves, GPtrArray *ret_notes);
 

@@ -42,8 +42,8 @@ struct vg_region {
     struct vg_host_card *own;
     pthread_mutex_t
         locking; /* held while a move's lock is acquired or released; taken before lock */
-    int64_t locking_failed_ns; /* CLOCK_MONOTONIC, when etcd last failed to do so; protected by
-                                  `locking` */
+    int64_t locking_failed_ns; /* CLOCK_MONOTONIC, when acquiring or releasing a lock in etcd last
+                                  failed; protected by `locking` */
     pthread_mutex_t lock;
     pthread_cond_t woken;
     vg_thread *thread;
@@ -55,12 +55,12 @@ struct vg_region {
     char *drain_by;                   /* who requested the drain of this host, or NULL */
     int64_t drain_since_ns;           /* epoch */
     bool drain_known;                 /* the drain state is known */
-    bool drain_told;                  /* etcd has it, as far as is known */
+    bool drain_told;                  /* the drain state is in etcd, as far as is known */
     int64_t drain_revision;           /* of etcd, when it was written */
     struct vg_cluster_leader *leader; /* as read, or NULL */
     struct vg_proposal *proposal;     /* as read, or NULL */
     struct vg_log_turns turns;
-    char *reason;               /* why this host is not registered there, or NULL */
+    char *reason;               /* why this host is not registered in etcd, or NULL */
     char *unwritable;           /* why etcd accepts no writes, or NULL */
     bool announced;             /* this host's key exists, as far as is known */
     bool used;                  /* everything succeeded at least once */
@@ -95,19 +95,20 @@ void region_lose_locks(vg_region *region);
 
 /* region-drain.c */
 
-/* Writes to etcd whether this host is being drained, if due. On the thread. */
+/* If due, writes to etcd whether this host is being drained. On the thread. */
 int region_tell_drain(vg_region *region, GError **err);
 
 /* Handles a key that was created or deleted. Returns false if it does not concern a drain. Called
  * under the lock. */
 bool region_take_drain(vg_region *region, const char *key, bool there);
 
-/* Schedules another write if the data read differ. Called under the lock. */
+/* Schedules another write if the data read from etcd differ from the present state. Called under
+ * the lock. */
 void region_check_drain(vg_region *region);
 
 /* region-name.c */
 
-/* Returns the name after a directory of the cluster in a key, or NULL. */
+/* Returns the part of a key after a directory of the cluster, which is a name, or NULL. */
 const char *region_name_in(const vg_region *region, const char *key, const char *directory);
 
 /* region-read.c */

@@ -2,9 +2,9 @@
  *
  * The hosts of a cluster according to etcd. A separate thread, "etcd", holds a lease there. It
  * writes the address of this host's vgpud and a summary of the host, both attached to the lease,
- * and periodically reads changes by the other hosts. It polls by revision instead of using a
- * watch. A watch through the gateway costs etcd 108 KB of memory and notifies each host of every
- * other host's changes, and a hanging watch looks like an idle one.
+ * and periodically reads changes by the other hosts. It polls by revision instead of using a watch.
+ * A watch through the gateway costs etcd 108 KB of memory and notifies each host of every other
+ * host's changes, and a watch that hangs cannot be distinguished from an idle watch.
  *
  * Keys below /vgpud/CLUSTER/: hosts/HOST (struct vg_host_card) and summary/HOST (struct
  * vg_host_summary), moves/UUID while a vgpud moves that VM, and drain/HOST while a host is being
@@ -37,7 +37,7 @@ struct vg_region_options {
     const char *cluster;            /* the name of the cluster */
     const struct vg_host_card *own; /* copied */
     int64_t lease_ns;               /* how long an unresponsive host is kept */
-    int64_t poll_ns;                /* the interval between reads, for up to some hundred hosts */
+    int64_t poll_ns;                /* the interval between reads, for up to a few hundred hosts */
     vg_region_changed *changed;     /* may be NULL */
     void *data;
 };
@@ -71,7 +71,7 @@ struct vg_region_state {
     int64_t puts;        /* number of writes since this vgpud started */
 };
 
-/* Any thread; these do not block. The caller clears what they return. */
+/* Any thread. These functions do not block. The caller clears what they return. */
 void vg_region_read_state(vg_region *region, struct vg_region_state *ret);
 void vg_region_state_clear(struct vg_region_state *state);
 
@@ -79,8 +79,8 @@ void vg_region_state_clear(struct vg_region_state *state);
  * unresponsive within the last hour. The caller frees the list. */
 GPtrArray *vg_region_hosts(vg_region *region);
 
-/* Return the cluster's leader and the last proposal, as read, or NULL if not known. The caller
- * frees them. */
+/* Return the cluster's leader and the last proposal as read from etcd, or NULL if unknown. The
+ * caller frees them. */
 struct vg_cluster_leader *vg_region_leader(vg_region *region);
 struct vg_proposal *vg_region_proposal(vg_region *region);
 
@@ -101,19 +101,20 @@ GHashTable *vg_region_drained(vg_region *region);
 /* ---- locks for moves of VMs ---- */
 
 /* Acquires the cluster-wide lock for moves of a VM. Waits for etcd up to five seconds. Fails with
- * VG_E_CONFLICT if another host moves it, or VG_E_UNREACHABLE if etcd is unreachable now. A host
- * may acquire its own lock again. leader: 0, or for an automatic move the create revision of the
- * leader's key when it ordered the move. If another host leads by now, or a user has stopped
- * automatic moves, fails with VG_E_REFUSED. etcd checks this together with the lock. Any thread. */
+ * VG_E_CONFLICT if another host is moving it, or VG_E_UNREACHABLE if etcd is unreachable now. A
+ * host may acquire its own lock again. leader: 0, or for an automatic move the create revision of
+ * the leader's key when it ordered the move. If another host is now the leader, or a user has
+ * stopped automatic moves, fails with VG_E_REFUSED. etcd checks this together with the lock. Any
+ * thread. */
 int vg_region_lock_move(vg_region *region, const char *uuid, int64_t leader, GError **err);
 
 /* Restores a lock that this host's vgpud held before it restarted: the lock is acquired again once
- * there is a lease. Does nothing if this host has it. Any thread; quick. */
+ * there is a lease. Does nothing if this host already has the lock. Any thread; quick. */
 void vg_region_take_up_move(vg_region *region, const char *uuid);
 
-/* Returns whether another host is known to move this VM, and its name, which the caller frees.
- * Queries etcd if that responds at present; otherwise no other host is known. Waits up to two
- * seconds. Any thread. */
+/* Returns whether another host is known to be moving this VM, and the name of that host, which the
+ * caller frees. Queries etcd if etcd is responding; otherwise, no other host is known. Waits up to
+ * two seconds. Any thread. */
 bool vg_region_other_moves(vg_region *region, const char *uuid, char **ret_host);
 
 /* Releases the lock. If etcd is unreachable now, the thread does so later. Waits up to two

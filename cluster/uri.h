@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Builds the URI that this host's libvirt uses to connect to another host's. The programs and
- * transports in it come from a template in this host's own configuration. Only the name or address
- * in the other host's URL is used. Pure.
+ * Builds the URI that this host's libvirt uses to connect to another host's libvirt. The programs
+ * and transports in it come from a template in this host's own configuration. Only the name or
+ * address in the other host's URL is used. Pure.
  */
 #ifndef VG_CLUSTER_URI_H
 #define VG_CLUSTER_URI_H
@@ -14,7 +14,7 @@
  * blanks, or characters in the host that names and addresses cannot have. */
 char *vg_uri_host(const char *url, GError **err);
 
-/* Checks a template: it must contain %h exactly once, as its host. */
+/* Checks a template: it must contain %h exactly once, in place of the host. */
 int vg_uri_template_check(const char *uri, GError **err);
 
 /* Makes a template from this host's own libvirt URI by replacing the host with %h. Fails unless

@@ -21,7 +21,7 @@ struct journal_db;
 struct journal_db *journal_db_open(const char *directory, const char *vfs, GError **err);
 void journal_db_close(struct journal_db *db); /* NULL is fine */
 
-/* Returns whether the open file still exists under its name. */
+/* Returns whether the path still names the file that was opened. */
 bool journal_db_is_current(const struct journal_db *db);
 
 /* Prepares a statement with its parameters bound. types: 'i' for int64_t, 's' for const char *, 'b'
@@ -30,11 +30,11 @@ bool journal_db_is_current(const struct journal_db *db);
 sqlite3_stmt *journal_db_query(struct journal_db *db, GError **err, const char *sql,
                                const char *types, ...);
 
-/* Steps. Returns 1 for a row, 0 at the end, or -1 and *err. */
+/* Steps a statement. Returns 1 for a row, 0 at the end, or -1 and *err. */
 int journal_db_step(struct journal_db *db, sqlite3_stmt *statement, GError **err);
 void journal_db_end(sqlite3_stmt *statement);
 
-/* Returns a text of the row. It is never NULL in a valid file; "" if it is. */
+/* Returns a text of the row. It is never NULL in a valid file; if it is NULL, returns "". */
 const char *journal_db_text(sqlite3_stmt *statement, int column);
 
 /* Runs a statement to its end. *ret_changes, if not NULL, is the number of rows that were
@@ -54,8 +54,8 @@ int journal_db_spare_room(struct journal_db *db, GError **err) G_GNUC_WARN_UNUSE
 /* Returns the number of rows that this connection has changed. */
 int journal_db_changes(const struct journal_db *db);
 
-/* Tests whether writing works, without changing anything, within the caller's transaction. Fails as
- * a write does, or as journal_db_spare_room() does. */
+/* Tests whether writing works, without changing anything, within the caller's transaction. Fails
+ * with the errors of a write, or of journal_db_spare_room(). */
 int journal_db_try_write(struct journal_db *db, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* Builds a list from the rows with read_row, and ends the statement. Returns NULL and sets *err on

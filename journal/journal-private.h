@@ -15,8 +15,8 @@
  * rolled back. *ret: the result, if the task has one. */
 typedef int journal_task(struct journal_db *db, const void *arg, void **ret, GError **err);
 
-/* A task whose caller waits for it. It belongs to the caller until the thread has started it. A
- * caller that times out leaves it to the thread. */
+/* A task whose caller waits for it. It belongs to the caller until the thread has started it. If
+ * the caller times out, the task belongs to the thread from then on. */
 struct journal_ask {
     journal_task *task;
     void *arg;
@@ -42,11 +42,12 @@ struct vg_journal {
     char *vfs;
     vg_thread *thread;
 
-    /* These are used by the thread only. */
+    /* Only the thread uses the following members. */
     struct journal_db *db;
     int64_t next_open_ns; /* monotonic */
     bool events_stuck;    /* the pending events could not be written */
-    /* monotonic, when to write last uses of tokens and refusals next, and delete old entries */
+    /* monotonic, when to next write the last uses of tokens and the refusals, and to delete old
+     * entries */
     int64_t next_tidy_ns;
 
     pthread_mutex_t lock; /* protects all members below */
@@ -69,13 +70,13 @@ struct vg_journal {
 
 /* journal-ask.c */
 
-/* Lets the thread run a task, and waits for it. Takes arg, also on failure. *ret_result, if not
- * NULL, receives the result. */
+/* Makes the thread run a task, and waits for it. Takes ownership of arg, even on failure.
+ * *ret_result, if not NULL, receives the result. */
 int journal_ask_thread(vg_journal *journal, journal_task *task, void *take_arg,
                        GDestroyNotify free_arg, void **ret_result, GDestroyNotify free_result,
                        GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Frees nothing: for a request without arg. */
+/* Does nothing; frees the arg of a request that has none. */
 static inline void
 journal_no_free(void *arg)
 {
@@ -98,8 +99,8 @@ struct journal_page *journal_page_new(int64_t before, size_t limit, size_t limit
 
 /* The functions below are only for the thread. */
 
-/* Opens the file if it is not open and the next attempt is due. While writing fails, tests it
- * again. */
+/* Opens the file if it is not open and the next attempt is due. While writes fail, tests again
+ * whether writing works. */
 void journal_try(vg_journal *journal);
 
 /* Runs a task in its own transaction, without a waiting caller. */
@@ -115,7 +116,7 @@ void journal_do(vg_journal *journal, struct journal_ask *ask);
 int journal_keep_moves_room(struct journal_db *db, int64_t more,
                             GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Reserves space for the records of the moves that have not ended, as far as it is available. */
+/* Reserves as much space as is available for the records of the moves that have not ended. */
 int journal_room_begin(struct journal_db *db, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* journal-load.c */

@@ -11,9 +11,9 @@
  *
  * Times are nanoseconds since the epoch. Any thread may call any function except free; functions
  * that block are marked. Errors: VG_E_TIMEOUT if the thread does not answer within 5 s; the message
- * says whether the change may still be made. VG_E_BUSY if too many callers wait or another program
- * uses the file. VG_E_IO if the file is damaged or has a newer version. Disk errors are reported as
- * VG_E_DENIED or VG_E_IO.
+ * says whether the change may still be made. VG_E_BUSY if too many callers are waiting or another
+ * program is using the file. VG_E_IO if the file is damaged or has a newer version. Disk errors are
+ * reported as VG_E_DENIED or VG_E_IO.
  */
 #ifndef VG_JOURNAL_JOURNAL_H
 #define VG_JOURNAL_JOURNAL_H
@@ -33,8 +33,7 @@
 
 /* The number of stored plans. The newest are kept. */
 #define VG_JOURNAL_PLANS_MAX 1000
-/* The number of stored moves. The newest are kept, and moves that have not ended are always
- * kept. */
+/* The number of stored moves. The newest moves and all moves that have not ended are kept. */
 #define VG_JOURNAL_MIGRATIONS_MAX 1000
 /* The maximum number of tokens, including expired ones. */
 #define VG_JOURNAL_TOKENS_MAX 1000
@@ -62,8 +61,8 @@ void vg_journal_set_limits(vg_journal *journal, const struct vg_journal_options 
 void vg_journal_free(vg_journal *journal);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_journal, vg_journal_free)
 
-/* Returns whether the file is open; if not, *ret_reason has the reason, and the caller frees it.
- * Does not block. */
+/* Returns whether the file is open; if not, *ret_reason is set to the reason, which the caller
+ * frees. Does not block. */
 bool vg_journal_read_health(vg_journal *journal, char **ret_reason);
 
 /* Returns the thread, for monitoring its heartbeat. */
@@ -76,11 +75,12 @@ struct vg_drain_mark {
     int64_t since_ns;
 };
 
-/* Records that it is, or, with NULL, that it no longer is. An existing record is left unchanged. */
+/* Records that this host is being drained, or, with NULL, that it no longer is. An existing record
+ * is left unchanged. */
 int vg_journal_set_drain(vg_journal *journal, const struct vg_drain_mark *mark,
                          GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Returns 1 and the mark, whose text the caller frees; 0 without a mark; or -1. */
+/* Returns 1 and the record, whose text the caller frees; 0 if there is no record; or -1. */
 int vg_journal_read_drain(vg_journal *journal, struct vg_drain_mark *ret,
                           GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
@@ -116,19 +116,20 @@ int vg_journal_begin_migration(vg_journal *journal, const struct vg_migration *m
 int vg_journal_save_migration(vg_journal *journal, const struct vg_migration *migration,
                               GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Adds to a move that has ended its effect on the VM, its verdict, or both. Either may be NULL. */
+/* Adds the effect on the VM, the verdict, or both to a move that has ended. Either may be NULL. */
 int vg_journal_save_outcome(vg_journal *journal, const char *id,
                             const struct vg_migration_effect *after,
                             const struct vg_move_verdict *verdict,
                             GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Records that a queued move starts, and reserves space for its records, also if an earlier call
- * did so without an answer. Fails with VG_E_REFUSED if there is no space, unless the move is being
- * resumed; with VG_E_CONFLICT if another move of the VM has not ended; or with VG_E_NOT_FOUND. */
+/* Records that a queued move starts, and reserves space for its records. An earlier call that
+ * received no answer may already have done so. Fails with VG_E_REFUSED if there is no space, unless
+ * the move is being resumed; with VG_E_CONFLICT if another move of the VM has not ended; or with
+ * VG_E_NOT_FOUND. */
 int vg_journal_start_queued(vg_journal *journal, const struct vg_migration *migration,
                             GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* A move that waits for its turn. */
+/* A move that is waiting for its turn. */
 struct vg_journal_queued {
     struct vg_migration *migration;
     char *request; /* the original request; empty if unknown */
@@ -150,8 +151,8 @@ struct vg_migration *vg_journal_read_migration(vg_journal *journal, const char *
 int vg_journal_save_passed_on(vg_journal *journal, const char *key, const char *request,
                               const char *peer, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Finds that peer; *ret is NULL if the key is new. Fails with VG_E_CONFLICT if the key was used for
- * another request. */
+/* Finds the peer that a request with this key was forwarded to; *ret is NULL if the key is new.
+ * Fails with VG_E_CONFLICT if the key was used for another request. */
 int vg_journal_find_passed_on(vg_journal *journal, const char *key, const char *request, char **ret,
                               GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
@@ -183,7 +184,7 @@ GPtrArray *vg_journal_list_reservations(vg_journal *journal, GError **err);
 
 /* Creates a token of 256 random bits and returns its text, which is not stored; the caller frees
  * it. name has 1 to 64 characters of [A-Za-z0-9._-]. Fails with VG_E_CONFLICT if the name is in
- * use. at_ns is now; expires_ns is 0 for a token that does not expire. Blocks. */
+ * use. at_ns is the present time; expires_ns is 0 for a token that does not expire. Blocks. */
 char *vg_journal_create_token(vg_journal *journal, const char *name, enum vg_role role,
                               int64_t at_ns, int64_t expires_ns, GError **err);
 
@@ -218,13 +219,13 @@ GPtrArray *vg_journal_list_audit(vg_journal *journal, int64_t before, size_t lim
 
 /* ---- events ---- */
 
-/* Queues an event for writing, without blocking. While the file cannot be written, up to this many
- * events wait; the newest are kept. */
+/* Queues an event for writing, without blocking. While the file cannot be written, up to this
+ * number of events are kept in memory; if there are more, the oldest are dropped. */
 #define VG_JOURNAL_EVENTS_WAITING_MAX 4096
 void vg_journal_note_event(vg_journal *journal, const struct vg_happening *event);
 
-/* Lists all events so far (struct vg_happening), oldest first. Fails with VG_E_NOT_FOUND if no
- * event of the run after_boot is stored. Blocks. */
+/* Lists the stored events that match (struct vg_happening), oldest first. Fails with VG_E_NOT_FOUND
+ * if no event of the run after_boot is stored. Blocks. */
 GPtrArray *vg_journal_list_events(vg_journal *journal, const struct vg_happening_query *query,
                                   GError **err);
 

@@ -4,8 +4,8 @@
  * multiples of the step, or returns single windows. A bucket consists of hours if whole hours fit
  * into it, otherwise of minutes, otherwise of windows. Sums noted as stale are replaced by finer
  * ones, so that an answer does not depend on the progress of summing. Alternatively, a bucket is
- * the sum of the whole host, or all VMs are added up in one sum over any time: from the whole hours
- * in it, and so on.
+ * the sum of the whole host, or all VMs are added up in one sum over any period. This sum also
+ * consists of whole hours, then minutes, then windows.
  */
 #ifndef VG_STORE_STORE_COLLECT_H
 #define VG_STORE_STORE_COLLECT_H
@@ -17,10 +17,12 @@
 
 struct vg_store_bucket {
     struct vg_history_row row;
-    bool present; /* the VM is in it; if false, only the source is, and lost_to is NULL */
+    bool present; /* the bucket has data of the VM; if false, it only has data of the source, and
+                     lost_to is NULL */
     struct vg_history_step step; /* if steps are requested; otherwise measured is NULL */
-    GArray *programs; /* if steps are requested: struct vg_store_loss, with numbers of `names` */
-    int64_t programs_floor_ns; /* maximum use of a program that is not among them */
+    GArray *programs; /* if steps are requested: struct vg_store_loss, whose aggressors are numbers
+                         in `names` */
+    int64_t programs_floor_ns; /* maximum CPU time of a program that is not in `programs` */
 };
 
 struct vg_store_reading {
@@ -29,7 +31,7 @@ struct vg_store_reading {
     const struct vg_history_query *query;
     const char *source;
     struct vg_store_range whole; /* multiples of step */
-    /* struct vg_store_window *, the source's in memory, sorted by end, without overlaps */
+    /* struct vg_store_window *, the source's windows in memory, sorted by end, without overlaps */
     GArray *windows;
     /* a set of the ends of minutes and hours that must not be used */
     GHashTable *stale[VG_STORE_KIND_MAX];
@@ -58,7 +60,7 @@ void vg_store_reading_init(struct vg_store_reading *reading, const char *directo
                            vg_store_pool *pool, const struct vg_history_query *query,
                            GPtrArray *left_out, GArray *spoilt);
 
-/* Clears it, except `failed`, which the caller takes. */
+/* Clears the reading, except `failed`, which the caller now owns. */
 void vg_store_reading_clear(struct vg_store_reading *reading);
 
 /* Handles one file of a kind that overlaps a time. Returns 0, or -1 and sets *err. Failures are
@@ -70,8 +72,8 @@ void vg_store_each_file(struct vg_store_reading *reading, enum vg_store_kind kin
                         vg_store_on_file *call, void *data);
 
 /* Fills the buckets from the files and from these windows (struct vg_store_window), which replace
- * what they overlap. Returns false if there are more than VG_HISTORY_ROWS_MAX; the remaining ones
- * are then not read. */
+ * the data that they overlap. Returns false if there are more than VG_HISTORY_ROWS_MAX buckets; the
+ * remaining ones are then not read. */
 bool vg_store_collect(struct vg_store_reading *reading, const GPtrArray *windows);
 
 #endif

@@ -34,10 +34,12 @@ GPtrArray *vg_store_dir_list_aside(const char *directory, enum vg_store_kind kin
  * exist. */
 int64_t vg_store_dir_written_ns(const char *directory, enum vg_store_kind kind, int64_t stamp);
 
-/* Returns the total size of its files in bytes, as far as known. */
+/* Returns the total size of the directory's files in bytes. Files of unknown size are not included.
+ */
 int64_t vg_store_dir_bytes(const char *directory);
 
-/* Returns the bytes available on its file system to users other than root, or -1 if unknown. */
+/* Returns the number of bytes on its file system that are available to users other than root, or -1
+ * if unknown. */
 int64_t vg_store_dir_free_bytes(const char *directory);
 
 #endif

@@ -50,25 +50,26 @@ struct vg_store_file {
     /* CLOCK_MONOTONIC, after which steps fail with VG_E_TIMEOUT; 0 for no deadline */
     int64_t deadline_ns;
     unsigned steps; /* number of steps made under a deadline */
-    bool lent;      /* for the pool: it is in use */
+    bool lent;      /* for the pool: the connection is in use */
     bool doomed;    /* for the pool: close it when it is returned */
 };
 
-/* Opens it. vfs: NULL for sqlite's default. */
+/* Opens a database. vfs: NULL for sqlite's default. */
 struct vg_store_file *vg_store_file_open(const char *directory, const char *vfs,
                                          enum vg_store_kind kind, int64_t stamp,
                                          enum vg_store_mode mode, GError **err);
 
-/* Closes it, and rolls back uncommitted changes. NULL is accepted. */
+/* Closes the database, and rolls back uncommitted changes. NULL is accepted. */
 void vg_store_file_close(struct vg_store_file *file);
 
 /* Upgrades a file of an older version, open for writing, to the newest one. Returns 0 or -1. */
 int vg_store_file_upgrade(struct vg_store_file *file, GError **err);
 
-/* Returns whether it has this statement's tables, which are newer than version 1. */
+/* Returns whether the file has the tables of this statement. For statements whose tables did not
+ * exist in version 1. */
 bool vg_store_file_knows(const struct vg_store_file *file, enum vg_sql sql);
 
-/* Returns whether the opened file still exists under its name. */
+/* Returns whether the path still names the file that was opened. */
 bool vg_store_file_is_current(const struct vg_store_file *file);
 
 /* Returns a statement with its parameters bound, ready to be stepped; owned by the file. types: 'i'
@@ -98,8 +99,8 @@ int vg_store_file_finish(struct vg_store_file *file, sqlite3_stmt *statement, GE
 int vg_store_file_get(struct vg_store_file *file, enum vg_sql sql, int64_t *ret, GError **err,
                       const char *types, ...);
 
-/* Returns the id of a process, which is created if necessary. key: its single name in memory.
- * Returns -1 and sets *err on failure. */
+/* Returns the id of a process, which is created if necessary. key: the key of the process in memory
+ * (store/store-took.h). Returns -1 and sets *err on failure. */
 int64_t vg_store_file_need_process(struct vg_store_file *file, const char *key, const char *comm,
                                    const char *cgroup, GError **err);
 

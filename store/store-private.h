@@ -20,7 +20,7 @@ enum vg_store_part { VG_PART_WINDOWS, VG_PART_SUMS, VG_PART_MAX };
 struct vg_store_trouble {
     bool failing;
     int64_t retry_ns;          /* monotonic */
-    uint64_t dropped;          /* number of dropped windows at the start of the trouble */
+    uint64_t dropped;          /* number of dropped windows when the problem started */
     struct vg_log_turns turns; /* the thread's */
     enum vg_trouble code;
     char reason[512];
@@ -35,7 +35,8 @@ struct vg_store {
 
     /* These belong to the thread. */
     vg_thread *self;
-    int64_t end_ns; /* monotonic, when it abandons waiting windows; 0 to continue */
+    int64_t end_ns; /* monotonic, when the thread abandons waiting windows and ends; 0 if it is to
+                       continue */
     struct vg_store_writer writer;
     int lock_fd;
     bool recovered;
@@ -48,7 +49,7 @@ struct vg_store {
     pthread_cond_t done;  /* wakes callers that wait for the thread */
     struct vg_store_options limits;
     struct vg_store_ring ring;
-    struct vg_store_cast *cast; /* the newest window's */
+    struct vg_store_cast *cast; /* of the newest window */
     bool opening;
     struct vg_store_trouble troubles[VG_PART_MAX];
     uint64_t failures;

@@ -9,14 +9,14 @@
 #include "store/store-pool.h"
 #include "store/store-window.h"
 
-/* Reads rows. The windows (struct vg_store_window, in put order) replace what they overlap on disk.
- * Unreadable data is omitted, and *ret_failed (which may be NULL) is set to the first cause. Errors
- * of the query itself are as in store.h. */
+/* Reads rows. The windows (struct vg_store_window, in put order) replace the data on disk that they
+ * overlap. Unreadable data is omitted, and *ret_failed (which may be NULL) is set to the first
+ * cause. Errors of the query itself are as in store.h. */
 GArray *vg_store_read_rows(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
                            const struct vg_history_query *query, GError **ret_failed, GError **err);
 
-/* Reads steps (struct vg_history_step) of the whole host; the query's vm is ignored. Same as above,
- * except that an empty result is no error. */
+/* Reads steps (struct vg_history_step) of the whole host; the query's vm is ignored. Works as
+ * vg_store_read_rows(), except that an empty result is no error. */
 GArray *vg_store_read_steps_of(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
                                const struct vg_history_query *query, GError **ret_failed,
                                GError **err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The newest windows, on disk or not yet. The caller locks.
+ * The newest windows, whether they are on disk yet or not. The caller holds the lock.
  */
 #ifndef VG_STORE_STORE_RING_H
 #define VG_STORE_STORE_RING_H
@@ -24,16 +24,17 @@ void vg_store_ring_clear(struct vg_store_ring *ring);
  * and counts the oldest window that is not being written. */
 void vg_store_ring_put(struct vg_store_ring *ring, struct vg_store_window *take_window);
 
-/* Returns the oldest window that waits to be written and whose day (int64_t) is not in skip_days,
- * or NULL. It is a reference, and busy until vg_store_ring_done(). */
+/* Returns the oldest window that is waiting to be written and whose day (int64_t) is not in
+ * skip_days, or NULL. Returns a reference; the window is busy until vg_store_ring_done(). */
 struct vg_store_window *vg_store_ring_next(struct vg_store_ring *ring, const GArray *skip_days);
 void vg_store_ring_done(struct vg_store_ring *ring, struct vg_store_window *take_window,
                         bool committed);
 
-/* Returns whether windows up to this number wait. */
+/* Returns whether any window up to this number is waiting to be written. */
 bool vg_store_ring_waits(const struct vg_store_ring *ring, uint64_t number);
 
-/* Returns references to the uncommitted windows, or to all, in put order. */
+/* Returns references to the uncommitted windows, or to all windows, in the order in which they were
+ * put. */
 GPtrArray *vg_store_ring_copy(const struct vg_store_ring *ring, bool all);
 
 #endif

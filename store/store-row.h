@@ -24,7 +24,8 @@ void vg_store_row_read_win(sqlite3_stmt *statement, int first, struct vg_store_w
 /* Reads the columns of samples, which the statement selects first. */
 void vg_store_row_read_sample(sqlite3_stmt *statement, struct vg_store_sample *ret);
 
-/* Insert one row of `sample`, or add to one of `lost`. Return 0 or -1. */
+/* The first function inserts a row of `sample`. The second adds to a row of `lost`. Return 0 or -1.
+ */
 int vg_store_row_add_sample(struct vg_store_file *file, int64_t win, int64_t vm,
                             const struct vg_store_sample *sample, GError **err);
 int vg_store_row_add_loss(struct vg_store_file *file, int64_t win, int64_t vm, int64_t aggressor,

@@ -2,8 +2,8 @@
  *
  * Finds the file for a time. A file is named by its kind and its stamp: a UTC day, month or year. A
  * window belongs to the day of its end. A minute belongs to the month, and an hour to the year, of
- * its start, so that it stays in the same file however much of it has been measured. Pure; any
- * thread.
+ * its start, so that it stays in the same file, no matter how much of it has been measured. Pure;
+ * any thread.
  */
 #ifndef VG_STORE_STORE_TIME_H
 #define VG_STORE_STORE_TIME_H
@@ -29,17 +29,18 @@ enum vg_store_kind {
 /* Returns the period that a row of such a file covers: 60 s or 3600 s; 0 for windows. */
 int64_t vg_store_unit_ns(enum vg_store_kind kind);
 
-/* Return the multiple of unit that ends the period (end - unit, end] with t, or that starts it. */
+/* Return the end or the start of the period (end - unit, end] that contains t. Both are multiples
+ * of unit. */
 int64_t vg_store_period_end(int64_t t_ns, int64_t unit_ns);
 int64_t vg_store_period_begin(int64_t t_ns, int64_t unit_ns);
 
-/* Return the file of a time, and the start of a file's time, which ends at the start of stamp +
- * 1. */
+/* The first function returns the stamp of the file for a time. The second returns the start of the
+ * time that a file covers; that time ends where stamp + 1 starts. */
 int64_t vg_store_stamp(enum vg_store_kind kind, int64_t t_ns);
 int64_t vg_store_stamp_begin_ns(enum vg_store_kind kind, int64_t stamp);
 
-/* Formats "ts-20261122.db"; returns buf. The parser returns false for names that no such file
- * has. */
+/* Formats "ts-20261122.db"; returns buf. The parser returns false if a name is not that of such a
+ * file. */
 const char *vg_store_file_name(enum vg_store_kind kind, int64_t stamp, char buf[VG_STORE_NAME_MAX]);
 bool vg_store_parse_name(const char *name, enum vg_store_kind *ret_kind, int64_t *ret_stamp);
 

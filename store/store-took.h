@@ -9,7 +9,7 @@
 
 #include "store/store-total.h"
 
-/* Maximum number stored per VM and for the host: in minutes, and in hours. */
+/* Maximum number of processes stored per VM and for the host: in a minute, and in an hour. */
 #define VG_STORE_TOOK_MINUTE 8
 #define VG_STORE_TOOK_HOUR   16
 
@@ -17,20 +17,21 @@
  * know such rows skip them. */
 #define VG_STORE_TOOK_PROGRAMS INT64_MAX
 
-/* Adds a window's processes to the sums that it is a part of. */
+/* Adds the processes of a window to the sums that the window is a part of. */
 void vg_store_took_add_window(struct vg_store_total *total, const struct vg_store_window *window);
 
-/* Adds the rows of a row of `win` from the reader's file. Returns 0 or -1. */
+/* Adds the processes that belong to a row of `win`, from the reader's file. Returns 0 or -1. */
 int vg_store_took_read(struct vg_store_total_reader *reader, int64_t win, GError **err);
 
-/* Adds only a row's programs by CPU time to an array (struct vg_store_loss, numbers of the total).
- * *floor_ns: same as in a total. Returns 0 or -1. */
+/* Adds only the programs of a row, with their CPU time, to an array (struct vg_store_loss, whose
+ * aggressors are numbers of the total). *floor_ns: as in struct vg_store_total. Returns 0 or -1. */
 int vg_store_took_read_programs(struct vg_store_file *file, int64_t win,
                                 struct vg_store_total *names, GArray *programs, int64_t *floor_ns,
                                 GError **err);
 
-/* Inserts the `top` of these (struct vg_store_loss, numbers of the total), and cuts the array to
- * them. vm: 0 for the host, or VG_STORE_TOOK_PROGRAMS. Returns 0 or -1. */
+/* Inserts the largest `top` entries of the array (struct vg_store_loss, whose aggressors are
+ * numbers of the total), and removes all others from the array. vm: 0 for the host, or
+ * VG_STORE_TOOK_PROGRAMS. Returns 0 or -1. */
 int vg_store_took_write(struct vg_store_file *file, int64_t win, int64_t vm,
                         const struct vg_store_total *total, GArray *processes, int64_t top,
                         GError **err);

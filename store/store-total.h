@@ -40,12 +40,13 @@ void vg_store_total_clear(struct vg_store_total *total);
 /* Returns the number of a name, assigned if necessary. */
 uint32_t vg_store_total_number(struct vg_store_total *total, const char *name);
 
-/* Returns the VM with a key, created if necessary. Sets its name, unless it has a newer name than
- * at_ns. */
+/* Returns the VM with a key, created if necessary. Sets its name, unless it already has a name from
+ * a time after at_ns. */
 struct vg_store_total_vm *vg_store_total_need_vm(struct vg_store_total *total, const char *key,
                                                  const char *name, int64_t at_ns);
 
-/* A file that is added; its numbers are valid only there. total and file are borrowed. */
+/* A file that is being added. Its numbers are valid only in this file. total and file are borrowed.
+ */
 struct vg_store_total_reader {
     struct vg_store_total *total;
     struct vg_store_file *file;
@@ -57,7 +58,7 @@ void vg_store_total_reader_init(struct vg_store_total_reader *reader, struct vg_
                                 struct vg_store_file *file);
 void vg_store_total_reader_clear(struct vg_store_total_reader *reader);
 
-/* Adds the contents of a row of `win` itself. */
+/* Adds only the row of `win` itself. */
 void vg_store_total_add_period(struct vg_store_total *total, const struct vg_store_win *win);
 
 /* Adds a row of `win` from the file, with everything that belongs to it. Returns 0 or -1. */

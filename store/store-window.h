@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A window in the store's memory, until it is on disk and a while longer: its stored figures,
- * packed, about 80 bytes per VM. Immutable, reference-counted.
+ * A window in the store's memory, where it stays until some time after it is on disk. It contains
+ * the stored figures in packed form, about 80 bytes per VM. Immutable, reference-counted.
  */
 #ifndef VG_STORE_STORE_WINDOW_H
 #define VG_STORE_STORE_WINDOW_H
@@ -39,7 +39,8 @@ struct vg_store_loss {
     uint64_t count;
 };
 
-/* The CPU time that a host:user process took from the VM in a slot, or that a host program used. */
+/* The CPU time that a host:user process took from the VM of a slot, or the CPU time that a host
+ * program used. */
 #define VG_STORE_TOOK_PROGRAM G_MAXUINT
 struct vg_store_took {
     guint slot; /* VG_STORE_TOOK_PROGRAM if no VM is concerned */
@@ -53,7 +54,7 @@ struct vg_store_took {
 #define VG_STORE_TOOK_FIRST 'a'
 char *vg_store_took_key(const char *comm, const char *cgroup);
 
-/* Maximum number kept per VM and window until its minute is summed. */
+/* Maximum number of processes that are kept per VM and window until the minute is summed. */
 #define VG_STORE_TOOK_WINDOW 8
 
 #define VG_STORE_REST "rest"
@@ -61,11 +62,12 @@ char *vg_store_took_key(const char *comm, const char *cgroup);
 /* Adds more to sum; the sum has the flags of both. */
 void vg_store_sample_add(struct vg_store_sample *sum, const struct vg_store_sample *more);
 
-/* Adds to the entry of the aggressor (struct vg_store_loss), which is created if necessary. */
+/* Adds a loss to the entry of the aggressor (struct vg_store_loss), which is created if necessary.
+ */
 void vg_store_losses_add(GArray *losses, uint32_t aggressor, int64_t ns, uint64_t count);
 
-/* Keeps the `top` aggressors with most ns, in this order; the others are summed as "rest", in the
- * last place. */
+/* Keeps the `top` aggressors with the most ns, sorted by ns, and adds up the others as "rest" in
+ * the last entry. */
 void vg_store_losses_cut(GArray *losses, int64_t top);
 
 struct vg_store_vm {
@@ -79,8 +81,8 @@ struct vg_store_cast {
     guint n_slots;
     struct vg_store_vm *slots; /* in order of appearance, with unique keys */
     guint n_samples;
-    guint *slot_of; /* by sample of the window; two processes with one key share a slot */
-    uint32_t *ids;  /* by sample, the ids in the topology */
+    guint *slot_of; /* the slot of each sample; two processes with the same key share a slot */
+    uint32_t *ids;  /* the id of each sample in the topology */
 };
 
 struct vg_store_window {
@@ -100,8 +102,8 @@ struct vg_store_window {
     uint8_t packed[];
 };
 
-/* Packs a window. provenance: its series is the source. begin_ns and end_ns: epoch. cast: the
- * previous window's, or NULL; shared if it fits. */
+/* Packs a window. provenance: its series is the source. begin_ns and end_ns: epoch. cast: that of
+ * the previous window, or NULL; it is shared if the VMs are the same. */
 struct vg_store_window *vg_store_window_new(const struct vg_provenance *provenance,
                                             const struct vg_window *window, int64_t begin_ns,
                                             int64_t end_ns, struct vg_store_cast *cast);

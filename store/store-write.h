@@ -14,7 +14,7 @@
 #include "store/store-total.h"
 #include "store/store-window.h"
 
-/* A file with which something failed. */
+/* A file for which an operation failed. */
 struct vg_store_failed {
     enum vg_store_kind kind;
     int64_t stamp;
@@ -28,14 +28,14 @@ struct vg_store_writer {
     struct vg_store_failed failed; /* the file of the last failure */
 };
 
-/* A minute that is not summed yet, from its windows: with all takers of CPU time, of which files of
- * windows have a part, and with processes, which they do not have. */
+/* A minute that is not summed yet, made from its windows. It has all aggressors, of which files of
+ * windows only have a part, and the processes, which those files do not have. */
 struct vg_store_minute {
     int64_t end_ns;
     struct vg_store_total total;
 };
 
-/* Minutes of a source that wait to be summed. */
+/* Maximum number of minutes of a source that are kept until they are summed. */
 #define VG_STORE_MINUTES_KEPT 4
 
 /* The state of a source. */
@@ -55,23 +55,23 @@ struct vg_store_source {
 void vg_store_writer_init(struct vg_store_writer *writer, const char *directory, const char *vfs);
 void vg_store_writer_clear(struct vg_store_writer *writer);
 
-/* Determines which sums an earlier run has left undone. Skips unreadable files, but sets *err for
+/* Determines which sums an earlier run did not complete. Skips unreadable files, but sets *err for
  * the first one. */
 int vg_store_writer_recover(struct vg_store_writer *writer, GError **err);
 
 /* Writes a window in one transaction, plus one for each other day in which it replaces data. After
- * a failure it may be on disk or not; it can be written again in any case. */
+ * a failure, the window may or may not be on disk; it can be written again in either case. */
 int vg_store_write_window(struct vg_store_writer *writer, const struct vg_store_window *window,
                           GError **err);
 
 /* Sums the recorded minutes and hours, except those of the source's last window, unless `all`.
- * Returns 0 if all is done, 1 if there is more to do, or -1 if something failed, which stays
- * recorded. */
+ * Returns 0 if all is done, 1 if there is more to do, or -1 if something failed; the failed minutes
+ * and hours stay recorded. */
 int vg_store_write_sums(struct vg_store_writer *writer, bool all, GError **err);
 
 /* ---- for store-write.c and store-sums.c ---- */
 
-/* Lends a file from the pool, and records which one failed. */
+/* Lends a file from the pool. If this fails, records the file. */
 struct vg_store_file *vg_store_writer_open(struct vg_store_writer *writer, enum vg_store_kind kind,
                                            int64_t stamp, enum vg_store_mode mode, GError **err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The store: measurements on disk, the newest ones also in memory. It owns one thread, `store`,
- * which is the only writer of these files:
+ * The store keeps measurements on disk, and the newest ones also in memory. It owns one thread,
+ * `store`, which is the only writer of these files:
  *
  *   - ts-YYYYMMDD.db has windows, by the UTC day of their end (synchronous=NORMAL, WAL);
  *   - ts1m-YYYYMM.db has sums over minutes, by the month of their start (synchronous=FULL, WAL);
@@ -13,16 +13,17 @@
  * Each window is one transaction; after COMMIT the thread logs `window committed end_ns=N vms=N`
  * (epoch). A window replaces what its source had stored for the same time.
  *
- * Expired files are unlinked at the start and each hour: files that are wholly before the limit and
- * were last written before it. So an old recording stays for as long as a recent one. The limit
+ * Expired files are unlinked at the start and each hour: files whose data and last write are all
+ * before the limit. An imported old recording is therefore kept for as long as new data. The limit
  * counts from this machine's clock, or from the newest stored or written data if that is earlier.
- * Pending sums are made first, as far as possible.
+ * Before that, pending sums are made if possible.
  *
- * Callers that put windows never see trouble (full disk, read-only or missing directory, locked or
- * corrupt file, another vgpud in the directory). Windows wait in memory, up to memory_windows; the
- * oldest are dropped and counted. Writing is tried again once a second, and a day that cannot be
- * written does not delay the others. A corrupt file, or one that is no database, is moved aside
- * (NAME.corrupt-N) and created again. If the disk cannot answer a query, memory does.
+ * Callers that put windows are not affected by problems (full disk, read-only or missing directory,
+ * locked or corrupt file, another vgpud in the directory). Windows wait in memory, up to
+ * memory_windows; if there are more, the oldest are dropped and counted. Writing is tried again
+ * once a second, and a day that cannot be written does not delay the others. A corrupt file, or one
+ * that is no database, is moved aside (NAME.corrupt-N) and created again. If a query cannot be
+ * answered from disk, it is answered from memory.
  *
  * Times are nanoseconds since the epoch. Any thread may call any function, except free.
  */
@@ -41,7 +42,8 @@
 
 struct vg_store_options {
     const char *directory; /* created if its parent exists; mode 0750 */
-    int64_t raw_days;      /* number of days for which windows, minutes and hours are kept; >= 1 */
+    int64_t
+        raw_days; /* number of days for which windows are kept, then for minutes and hours; >= 1 */
     int64_t minute_days;
     int64_t hour_days;
     /* number of aggressors stored per VM and row; losses to others are "rest" */
@@ -54,7 +56,7 @@ struct vg_store_options {
 
 typedef struct vg_store vg_store;
 
-/* Starts the thread and returns immediately; vg_store_read_health() reports trouble with the disk.
+/* Starts the thread and returns immediately; vg_store_read_health() reports problems with the disk.
  * options is copied. Returns NULL and sets *err only if no thread can be started. */
 vg_store *vg_store_new(const struct vg_store_options *options, GError **err);
 
@@ -72,34 +74,34 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_store, vg_store_free)
 void vg_store_put_window(vg_store *store, const struct vg_provenance *provenance,
                          const struct vg_window *window, int64_t clock_offset_ns);
 
-/* Returns the number of windows that wait to be written; 0 while writing fails, so that a fast
- * caller waits for the disk but not for its repair. */
+/* Returns the number of windows that are waiting to be written. It is 0 while writing fails, so
+ * that a fast caller waits for a slow disk, but not for a failed disk. */
 size_t vg_store_backlog(vg_store *store);
 
-/* Waits until every window so far is committed, writing fails, or the time limit ends. Returns
- * false if not all are committed. */
+/* Waits until every window put so far is committed, writing fails, or the time limit has passed.
+ * Returns false if not all are committed. */
 bool vg_store_flush(vg_store *store, int64_t timeout_ns);
 
 void vg_store_read_health(vg_store *store, struct vg_store_health *ret);
 
-/* Returns the thread, whose heartbeat is watched. */
+/* Returns the thread, for monitoring its heartbeat. */
 const vg_thread *vg_store_thread(const vg_store *store);
 
 /* ---- reading: blocks for as long as the disk takes ---- */
 
-/* Reads rows (struct vg_history_row, with a clear function) in order of time. Gaps stay gaps: a row
- * starts and ends with the source's first and last window in its step. Fails with VG_E_NOT_FOUND if
- * the VM was never stored. Fails with VG_E_INVALID after reading VG_HISTORY_ROWS_MAX rows if there
- * are more; rows of the source count even without the VM. Unreadable data is omitted and named in
- * query->left_out. Fails with VG_E_IO if there is nothing else, and with VG_E_TIMEOUT if the
- * query's deadline passes. */
+/* Reads rows (struct vg_history_row, with a clear function) in order of time. Gaps are not filled:
+ * a row starts and ends with the source's first and last window in its step. Fails with
+ * VG_E_NOT_FOUND if the VM was never stored. Fails with VG_E_INVALID after reading
+ * VG_HISTORY_ROWS_MAX rows if there are more; rows of the source count even without the VM.
+ * Unreadable data is omitted and named in query->left_out. Fails with VG_E_IO if no other data
+ * exist, and with VG_E_TIMEOUT if the query's deadline passes. */
 GArray *vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GError **err);
 
 /* Reads the sums of all VMs over the windows that end in since < t <= until, for any since and
  * until; the query's vm and step are ignored. The sums use whole hours in the period, minutes at
- * its edges, and windows at theirs, as long as these are kept: an hour whose minutes have expired
- * counts only if all of it is in the period. There is no VM if nothing is stored. Errors are as
- * above. */
+ * the edges of the period, and windows at the edges of these, as long as they are kept: an hour
+ * whose minutes have expired counts only if all of it is in the period. There is no VM if nothing
+ * is stored. Errors are as above. */
 vg_history_host *vg_store_read_host(vg_store *store, const struct vg_history_query *query,
                                     GError **err);
 
