@@ -67,15 +67,16 @@ vg_api *vg_api_new(const struct vg_api_options *options, GError **err);
 /* Sets all limits except the number of connections. The idle time applies to new connections. */
 void vg_api_set_limits(vg_api *api, const struct vg_api_limits *limits);
 
-/* Reads certificate and key again, for new connections. On failure, the old ones remain in use. */
+/* Reads the certificate and the key again, for new connections. On failure, the old ones remain in
+ * use. */
 int vg_api_reload_certificate(vg_api *api, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* Returns when the certificate in use expires, in nanoseconds since the epoch; INT64_MAX without a
  * certificate. */
 int64_t vg_api_certificate_end_ns(const vg_api *api);
 
-/* Ends streams, completes answers (jobs that have not started: 503), and removes the socket. The
- * event log loses its listener. This takes as long as the running job, and up to half a second for
+/* Ends streams, completes answers (503 for jobs that have not started), and removes the socket and
+ * the event log's listener. This takes as long as the running job, and up to half a second for
  * clients in the middle of a request. NULL is fine. */
 void vg_api_free(vg_api *api);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_api, vg_api_free)

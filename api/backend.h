@@ -156,7 +156,7 @@ struct vg_daemon_stats {
 struct vg_cluster_status {
     char *name;                       /* of the cluster */
     char *endpoint;                   /* the endpoint in use */
-    bool known;                       /* etcd answers, and shows this host to the others */
+    bool known;                       /* etcd answers, and other hosts see this host there */
     char *reason;                     /* reason if known is false, one sentence; otherwise NULL */
     int64_t answered_ns;              /* epoch, when it was last read; 0 before the first time */
     int64_t revision;                 /* the revision of the data that was read */
@@ -181,13 +181,14 @@ struct vg_backend_measurement {
     /* Returns struct vg_host_info of all known hosts, by name; the caller frees the list. Never
      * blocks; any thread. */
     GPtrArray *(*list_hosts)(void *data);
-    /* Returns struct vg_cluster_vm of this host (NULL for all hosts), as far as they are in memory,
+    /* Returns struct vg_cluster_vm of this host (NULL for all hosts), if they are in memory,
      * unsorted; the caller frees the list. Never blocks; any thread. */
     GPtrArray *(*list_cluster_vms)(void *data, const char *host);
     /* Returns false if this host is not in a cluster; otherwise the caller frees the strings. Never
      * blocks; any thread. */
     bool (*read_cluster)(void *data, struct vg_cluster_status *ret);
-    /* The functions below may block; one of the API's workers. Returns the samples of one VM. */
+    /* The functions below may block, and are called by the API's workers. Returns the samples of
+     * one VM. */
     GArray *(*samples)(void *data, const struct vg_history_query *query, GError **err);
     /* Returns the sums of all VMs. */
     vg_history_host *(*past)(void *data, const struct vg_history_query *query, GError **err);
@@ -203,9 +204,10 @@ struct vg_backend_measurement {
      * the list. Fails with VG_E_NOT_FOUND if there is no such host. */
     GPtrArray *(*list_proxies)(void *data, const char *host, GError **err);
     /* Returns everything about a VM's sockets of these proxies; the caller frees it. Fails with
-     * VG_E_NOT_FOUND if it has no sockets, and its guest knows no proxy. */
+     * VG_E_NOT_FOUND if it has no sockets, and its guest is not configured with a proxy. */
     vg_proxy_show *(*show_proxy)(void *data, const char *vm, GError **err);
-    /* Returns struct vg_proxy_guest: the guests that should know a proxy, and whether they do. */
+    /* Returns struct vg_proxy_guest: the guests that should be configured with a proxy, and whether
+     * they are. */
     GPtrArray *(*list_proxy_guests)(void *data);
     /* Returns struct vg_happening, oldest first, as vg_journal_list_events() does. */
     GPtrArray *(*list_events)(void *data, const struct vg_happening_query *query, GError **err);
@@ -236,10 +238,11 @@ struct vg_backend_access {
 
 /* Plans, and queries from schedulers. */
 struct vg_backend_plans {
-    /* Returns the moves that this vgpud runs, or has recently proposed, as struct vg_approval; the
-     * caller frees the list. Neither this function nor rate_arrival blocks; any thread. */
+    /* Returns the moves that this vgpud is executing, or has recently proposed, as struct
+     * vg_approval; the caller frees the list. Neither this function nor rate_arrival blocks; any
+     * thread. */
     GPtrArray *(*list_approvals)(void *data);
-    /* Sets the answer to a scheduler's query. */
+    /* Fills in the answer to a scheduler's query. */
     void (*rate_arrival)(void *data, struct vg_arrival_query *query);
     /* The functions below may block. Makes a plan for this host and all peers with the daemon's
      * policy. The plan has been committed to the journal when this returns. rule: NULL for the
@@ -267,13 +270,14 @@ struct vg_backend_moves {
      * moved, is elsewhere, or the situation has changed since the plan) and VG_E_NOT_FOUND. */
     struct vg_migration *(*migrate)(void *data, const struct vg_migration_request *request,
                                     bool *ret_known, char **ret_peer, GError **err);
-    /* Returns the reasons against a move, and its steps, as a document; the caller puts it. */
+    /* Returns the reasons against a move, and its steps, as a document; the caller releases it with
+     * json_object_put(). */
     json_object *(*check_migration)(void *data, const struct vg_migration_request *request,
                                     GError **err);
     /* Checks whether a VM of this host could be moved now. Queries the host and the guest, which
      * may take half a minute. Fails with VG_E_NOT_FOUND if this host has no such VM. */
     struct vg_movable *(*movable)(void *data, const char *vm, GError **err);
-    /* Returns a move that this peer runs, or this vgpud if peer is NULL. */
+    /* Returns a move that is executed by this peer, or by this vgpud if peer is NULL. */
     struct vg_migration *(*read_migration)(void *data, const char *id, const char *peer,
                                            GError **err);
     /* Lists the VMs (struct vg_bare_vm) that lost their GPUs in a move; the caller frees the list.
@@ -299,8 +303,9 @@ struct vg_backend_moves {
                                     int64_t lease_s, GError **err);
     int (*release)(void *data, const char *id, const char *asked_by, GError **err);
     GPtrArray *(*list_reservations)(void *data, GError **err);
-    /* Returns the progress of a host's drain, or in a dry run, what would be done; the caller frees
-     * it. Fails with VG_E_NOT_FOUND if the host is not being drained or does not exist. */
+    /* Returns the progress of a host's drain, or, in a dry run, the drain that would take place;
+     * the caller frees it. Fails with VG_E_NOT_FOUND if the host is not being drained or does not
+     * exist. */
     vg_drain *(*read_drain)(void *data, const char *host, bool dry_run, GError **err);
     vg_drain *(*begin_drain)(void *data, const char *host, const char *asked_by, GError **err);
     int (*end_drain)(void *data, const char *host, const char *asked_by, GError **err);
@@ -327,7 +332,7 @@ struct vg_backend_moves {
     int (*release_room)(void *data, const char *id, const char *asked_by, GError **err);
 
     /* Moves the VM's OpenCL programs that use a vgpu-proxy to another place. Returns the result,
-     * which the caller frees. Blocks for the guest. */
+     * which the caller frees. Blocks until the guest has answered. */
     struct vg_proxy_move *(*move_proxy)(void *data, const char *vm,
                                         const struct vg_proxy_move_request *request, GError **err);
 };
@@ -360,7 +365,7 @@ struct vg_backend {
     void *data; /* first argument of the functions */
     const struct vg_backend_measurement *measurement;
     const struct vg_backend_access *access;
-    const struct vg_backend_plans *plans; /* if NULL, its routes are answered 501 */
+    const struct vg_backend_plans *plans; /* if NULL, the answer on its routes is 501 */
     const struct vg_backend_moves *moves; /* if NULL, its routes are answered 501 */
     const struct vg_backend_acts *acts;   /* if NULL, its routes are answered 501 */
 };

@@ -14,8 +14,8 @@
 
 struct vg_client;
 
-/* Registers a connection; name is "uid:N" or an address. Returns NULL if the client has too
- * many. */
+/* Registers a connection; name is "uid:N" or an address. Returns NULL if the client has too many
+ * connections. */
 struct vg_client *vg_client_enter(vg_api *api, const char *name);
 void vg_client_leave(vg_api *api, struct vg_client *client);
 

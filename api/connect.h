@@ -40,7 +40,8 @@ void vg_conn_free(struct vg_conn *conn);
 /* Returns the struct for a libmicrohttpd connection, or NULL. */
 struct vg_conn *vg_conn_of(struct MHD_Connection *connection);
 
-/* Set the deadline for the next request, and record that the request has arrived. */
+/* The first function sets the deadline for the next request. The second records that the request
+ * has arrived. */
 void vg_conn_expect_request(struct vg_conn *conn);
 void vg_conn_has_request(struct vg_conn *conn);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Documents made from a view. The callers put the objects. Any thread.
+ * Documents made from a view. The callers release the objects with json_object_put(). Any thread.
  */
 #ifndef VG_API_DOC_H
 #define VG_API_DOC_H

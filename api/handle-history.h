@@ -13,12 +13,12 @@
 /* Returns whether the query has a since or an until. */
 bool vg_period_is_asked(const struct vg_query *query);
 
-/* Sets since_ns and until_ns. By default, until is now, and since an hour earlier. During a replay,
- * now is the end of the newest window. VG_E_INVALID names the parameter. */
+/* Sets since_ns and until_ns. By default, until is the present time, and since is an hour earlier.
+ * During a replay, now is the end of the newest window. VG_E_INVALID names the parameter. */
 int vg_period_read(const struct vg_query *query, const vg_view *view, struct vg_history_query *ret,
                    GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Returns the time that counts as now, as described above. */
+/* Returns the present time; during a replay, the end of the newest window. */
 int64_t vg_history_now(const vg_view *view);
 
 /* Returns the key of a VM's stored windows. A client may give libvirt's UUID, which the collectors

@@ -34,7 +34,7 @@ enum MHD_Result http_on_request(void *cls, struct MHD_Connection *connection, co
 void http_on_completed(void *cls, struct MHD_Connection *connection, void **state,
                        enum MHD_RequestTerminationCode why);
 
-/* Suspend a connection while its job waits and runs. */
+/* The functions that suspend a connection while its job is waiting or running, and resume it. */
 extern const struct vg_worker_hooks http_job_hooks;
 
 #endif

@@ -16,7 +16,8 @@ bool vg_identity_settle(struct vg_request *request, struct vg_conn *conn,
                         const char *authorization);
 
 /* Returns whether this identity may use the route. role: the role that the route requires;
- * is_for_peers: the role peer suffices, too. If it may not, the answer is set to 403. */
+ * is_for_peers: the role peer also suffices. If the identity may not use the route, the answer is
+ * set to 403. */
 bool vg_identity_may(struct vg_request *request, enum vg_role role, bool is_for_peers);
 
 /* Returns whether the token or certificate subject that admitted a client still has the role.

@@ -60,9 +60,10 @@ struct vg_peer {
 /* A job: runs on a worker and fills request->answer. */
 typedef void vg_job(struct vg_request *request);
 
-/* The workers. A job may only query another vgpud for jobs of an earlier lane there; otherwise, two
- * vgpuds that query each other would deadlock. Neither libvirt nor a guest delays requests that
- * only read. Requests that other vgpuds need to continue or end their moves wait for no host. */
+/* The workers. The requests that a job sends to another vgpud may only start jobs in earlier lanes
+ * there; otherwise, two vgpuds that query each other would deadlock. Neither libvirt nor a guest
+ * delays requests that only read. Requests that other vgpuds need to continue or end their moves
+ * wait for no host. */
 enum vg_lane {
     VG_LANE_WORK, /* "api-work": the store, the journal */
     VG_LANE_KEEP, /* "api-keep": existing reservations, cancellations */
@@ -82,8 +83,8 @@ struct vg_request {
     enum vg_role role; /* role that the route requires */
     char request_id[VG_REQUEST_ID_LEN];
     bool openstack_id; /* received as X-Openstack-Request-Id */
-    /* Returns whether the client of this request still waits for its answer. A client that has
-     * closed its side of the connection does not. Any thread, until the answer has been sent. */
+    /* Returns whether the client of this request is still waiting for its answer. A client that has
+     * closed its side of the connection is not. Any thread, until the answer has been sent. */
     bool (*waits)(const void *request);
     struct vg_peer peer; /* peer on the unix socket */
     struct vg_identity identity;
@@ -116,7 +117,7 @@ typedef void vg_handler(struct vg_request *request);
 
 void vg_answer_clear(struct vg_answer *answer);
 
-/* Answers that the client is unknown. */
+/* Sets an answer that the client is unknown. */
 void vg_answer_nobody(struct vg_request *request, enum vg_refusal refusal, const char *why);
 
 /* Sets an answer about a problem, from enum vg_problem or vg_error_code. */

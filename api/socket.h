@@ -20,10 +20,11 @@ typedef struct vg_socket vg_socket;
 vg_socket *vg_socket_new(const char *path, unsigned mode, const char *group, GError **err);
 
 /* Checks whether a socket could be created. Fails with VG_E_CONFLICT if a process listens there, or
- * the path is something else. A socket without a listener is removed. */
+ * the path is not a socket. A socket without a listener is removed. */
 int vg_socket_check(const char *path, GError **err);
 
-/* Removes the socket if it is still ours. The owner of the descriptor closes it. NULL is fine. */
+/* Removes the socket if it is still the one that was created. The owner of the descriptor closes
+ * it. NULL is fine. */
 void vg_socket_free(vg_socket *socket);
 
 /* Returns the descriptor, which listens and does not block, and passes its ownership to the

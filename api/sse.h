@@ -11,7 +11,7 @@ struct MHD_Connection;
 
 #define VG_HEARTBEAT_NS (15 * VG_NS_PER_S)
 
-/* A client that waits for events: a stream, or a poll. */
+/* A client that is waiting for events: a stream, or a poll. */
 struct vg_wait {
     vg_api *api;
     struct MHD_Connection *connection;
@@ -34,15 +34,15 @@ void vg_wait_free(void *wait); /* NULL is fine */
  * suspended, or -1 at its end. */
 ssize_t vg_stream_read(struct vg_wait *wait, char *buffer, size_t max);
 
-/* Resumes all waits, because there is an event, or the API ends. */
+/* Resumes all waits, because there is an event, or because the API is ending. */
 void vg_waits_wake(void *api);
 
 /* Resumes the waits whose deadline has passed, and returns the earliest deadline of the others.
  * With api->lock. */
 int64_t vg_waits_tick(vg_api *api, int64_t now_ns);
 
-/* Suspends the poll of a request. Returns false if the daemon ends, and the poll must be answered
- * now. */
+/* Suspends the poll of a request. Returns false if the daemon is ending, so that the poll must be
+ * answered now. */
 bool vg_poll_suspend(struct vg_request *request);
 
 /* Fills the answer, or returns false if there is nothing to report yet. */

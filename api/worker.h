@@ -23,8 +23,8 @@
  * other half remains for moves. A worker with one thread does not distinguish them. */
 #define VG_WORKER_READER_SHARE 2
 
-/* The maximum wait of a job. It is less than the time that clients and other vgpuds wait for an
- * answer. */
+/* The maximum time that a job may wait. It is less than the time that clients and other vgpuds wait
+ * for an answer. */
 #define VG_WORKER_WAIT_NS (INT64_C(15) * 1000000000)
 
 typedef struct vg_worker vg_worker;
@@ -44,8 +44,8 @@ struct vg_worker_hooks {
 vg_worker *vg_worker_new(const char *name, unsigned threads_max, int64_t wait_ns,
                          const struct vg_worker_hooks *hooks, GError **err);
 
-/* Suspends the request and schedules its job. Fails with VG_E_BUSY if too many jobs wait; nothing
- * is done then. */
+/* Suspends the request and schedules its job. Fails with VG_E_BUSY if too many jobs are waiting;
+ * the request is then not suspended. */
 int vg_worker_put(vg_worker *worker, struct vg_request *request,
                   GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
@@ -53,8 +53,8 @@ int vg_worker_put(vg_worker *worker, struct vg_request *request,
  * call it again; INT64_MAX means after the next job is put. */
 int64_t vg_worker_tick(vg_worker *worker, int64_t now_ns);
 
-/* Completes the running jobs, and answers the others that they will not be done. No job can be put
- * afterwards. */
+/* Completes the running jobs, and answers the other requests that their jobs will not be done. No
+ * job can be put afterwards. */
 void vg_worker_stop(vg_worker *worker);
 void vg_worker_free(vg_worker *worker); /* NULL is fine */
 

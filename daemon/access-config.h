@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads who may connect from the configuration: the addresses to listen on, and the roles of
+ * Reads from the configuration who may connect: the addresses to listen on, and the roles of
  * certificates.
  */
 #ifndef VG_DAEMON_ACCESS_CONFIG_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads the settings for acting from the configuration: [policy] mode, and what belongs to it.
+ * Reads the settings for automatic moves from the configuration: [policy] mode, and the keys that
+ * depend on it.
  */
 #ifndef VG_DAEMON_ACT_CONFIG_H
 #define VG_DAEMON_ACT_CONFIG_H
@@ -18,10 +19,10 @@ void vg_act_config_add_policy(struct vg_conf_key *keys);
 void vg_act_config_warn(const struct vg_conf_key *keys, const struct vg_conf_place *places,
                         size_t n);
 
-/* Checks the keys together: acting needs etcd. */
+/* Checks that the keys are consistent: automatic moves require etcd. */
 int vg_act_config_check(const struct vg_daemon_config *config, GError **err);
 
-/* Reads the settings. Without [policy] mode, [cluster] mode counts. */
+/* Reads the settings. Without [policy] mode, [cluster] mode applies. */
 void vg_act_config_rules(const struct vg_daemon_config *config, struct vg_act_rules *ret);
 
 #endif

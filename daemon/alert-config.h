@@ -17,7 +17,7 @@ extern const struct vg_conf_key vg_alert_keys[VG_ALERT_N_KEYS];
 /* Adds a line for each incomplete group. */
 void vg_alert_config_check(const struct vg_daemon_config *config, GString *errors);
 
-/* Checks [alerts] command. */
+/* Checks the value of [alerts] command. */
 int vg_alert_config_check_command(const struct vg_daemon_config *config, GError **err);
 
 /* Returns the rules, whose strings belong to the configuration. The caller frees the array with

@@ -10,7 +10,7 @@
 #include "journal/journal.h"
 
 /* Reads the raised alerts from the journal, and passes those whose rules still exist to the node.
- * The others end. Called once, when the node has its rules. Blocks. */
+ * The other alerts end. Called once, after the node has received its rules. Blocks. */
 void vg_alert_past_restore(vg_journal *journal, vg_node *node, vg_event_log *events);
 
 #endif

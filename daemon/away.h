@@ -2,7 +2,7 @@
  *
  * Reports when nothing was measured because vgpud was not running, and when the clock was set. A
  * file in vgpud's directory records when vgpud was last alive and how it ended. A separate thread
- * writes it, because no other thread may wait for a disk that does not respond. Main thread.
+ * writes it, because no other thread may be blocked by a disk that does not respond. Main thread.
  */
 #ifndef VG_DAEMON_AWAY_H
 #define VG_DAEMON_AWAY_H
@@ -21,7 +21,7 @@ typedef struct vg_away vg_away;
  * and records about once a second that vgpud is alive. Problems with the file are logged. */
 vg_away *vg_away_new(const char *directory, vg_event_log *events);
 
-/* Records that vgpud exits normally, unless the disk does not respond for a second. NULL is
+/* Records that vgpud exits normally. Gives up if the disk does not respond within a second. NULL is
  * fine. */
 void vg_away_free(vg_away *away);
 

@@ -11,7 +11,7 @@
 #include "cluster/acts.h"
 #include "daemon/backend-private.h"
 
-/* Remembers what etcd contains, so that only changes are written. */
+/* Stores what etcd contains, so that only changes are written to it. */
 struct act_past;
 
 struct act_past *act_past_new(void);
@@ -19,13 +19,13 @@ void act_past_free(struct act_past *past); /* NULL is allowed */
 
 struct act_moves {
     GPtrArray *moves; /* struct vg_migration, borrowed from the members below */
-    char *unknown;    /* why some of them may be missing; NULL if none are */
+    char *unknown;    /* why some moves may be missing; NULL if none are missing */
     GPtrArray *hosts; /* struct vg_host_moves; NULL if they could not be read */
     GPtrArray *past;  /* struct vg_migration, from etcd */
 };
 
 /* Reads the moves, and writes the changes to etcd. revision: of the leader's key. Fails if etcd
- * fails, or if another host leads by now. The caller clears *ret, also after a failure. */
+ * fails, or if another host is now the leader. The caller clears *ret, even after a failure. */
 int act_past_read(struct act_past *past, vg_daemon_backend *backend, vg_acts *acts,
                   int64_t revision, struct act_moves *ret, GError **err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Acts without a person while this host leads the cluster: carries out the plans that it proposes,
- * and reverses moves that made things worse. policy/acts.h decides; etcd keeps each decision before
- * it is carried out.
+ * Acts automatically while this host is the leader of the cluster: carries out the plans that it
+ * proposes, and reverses moves that made things worse. policy/acts.h makes the decisions. Each
+ * decision is stored in etcd before it is carried out.
  */
 #ifndef VG_DAEMON_BACKEND_ACT_H
 #define VG_DAEMON_BACKEND_ACT_H

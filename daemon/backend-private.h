@@ -34,7 +34,8 @@ struct vg_daemon_backend {
     struct vg_backend ops;
     vg_drainer *drainer; /* NULL until the backend is started */
     vg_judge *judge;     /* NULL until the backend is started */
-    vg_leader *leader;   /* NULL if this host is in no cluster, like the next one */
+    vg_leader
+        *leader; /* NULL if this host is not in a cluster; the same applies to the next member */
     struct backend_act *act;
     vg_proxy_notifier *notifier; /* NULL until the backend is started */
     struct vg_daemon_backend_parts parts;
@@ -50,7 +51,8 @@ struct vg_daemon_backend {
     GPtrArray *proposed;              /* struct backend_proposal */
     struct backend_unplaced unplaced; /* the newest one */
     GHashTable *rooms; /* id of a client's reservation in proxies -> struct backend_room */
-    struct arrivals_fleet *fleet; /* the indexes of the last answer to a scheduler; may be NULL */
+    struct arrivals_fleet
+        *fleet; /* the indexes that were built for the last answer to a scheduler; may be NULL */
 };
 
 /* daemon/backend-forecast.c: adds the steps of a move to the document of a dry run. Blocks. */
@@ -91,7 +93,7 @@ GPtrArray *backend_list_all_migrations(void *data, bool active, size_t limit, GE
 GHashTable *backend_drained(vg_daemon_backend *backend);
 void backend_mark_drained(vg_daemon_backend *backend, vg_snapshot *snapshot);
 
-/* daemon/backend-drain.c: drains this host if that has been requested */
+/* daemon/backend-drain.c: drains this host if a drain has been requested */
 int backend_start_drainer(vg_daemon_backend *backend, GError **err);
 
 /* daemon/backend-drain.c: of struct vg_backend_moves */
@@ -107,11 +109,12 @@ int backend_check_target(vg_daemon_backend *backend, const struct vg_migration *
 /* daemon/backend-judge.c: judges moves that are done */
 int backend_start_judge(vg_daemon_backend *backend, GError **err);
 
-/* daemon/backend-leader.c: takes part in choosing who leads the cluster, if this host is in one */
+/* daemon/backend-leader.c: takes part in the election of the cluster's leader, if this host is in a
+ * cluster */
 int backend_start_leader(vg_daemon_backend *backend, GError **err);
 
-/* daemon/backend-act.c: checks that a VM of this host may be moved without a person, by the
- * configuration of this host and the VM's own mode. Fails with VG_E_REFUSED. */
+/* daemon/backend-act.c: checks that the configuration of this host and the VM's own mode allow
+ * automatic moves of a VM of this host. Fails with VG_E_REFUSED. */
 int backend_act_check(vg_daemon_backend *backend, const struct vg_inv_vm *vm, GError **err);
 
 /* daemon/backend-groups.c */
@@ -121,7 +124,7 @@ int backend_act_check(vg_daemon_backend *backend, const struct vg_inv_vm *vm, GE
 int backend_check_groups(void *data, const struct vg_migration *migration, GError **err);
 
 /* Checks that two VMs (UUIDs) moving to this host are not in the same anti-affinity group, as far
- * as known. data is the backend. */
+ * as this is known. data is the backend. */
 int backend_check_arrivals(void *data, const char *uuid, const char *other, GError **err);
 
 /* daemon/backend-find.c: finds a VM of this host. Returns NULL if it has no such VM. */
@@ -139,7 +142,7 @@ int backend_check_gpus(vg_daemon_backend *backend, const struct vg_migration *mi
 
 /* daemon/backend-planned.c */
 
-/* Adds to a move what its plan predicted; NULL without a plan. */
+/* Adds the prediction of its plan to a move; NULL without a plan. */
 void backend_note_forecast(struct vg_migration *migration, const vg_move_forecast *forecast);
 
 /* The part of a plan that concerns one move. */
@@ -148,8 +151,8 @@ struct backend_planned {
     GPtrArray *gpus;            /* struct vg_gpu_target, or NULL without a plan */
 };
 
-/* Looks up the plan of a request and checks that it still holds. The caller clears *ret, which is
- * empty if it fails. */
+/* Looks up the plan of a request and checks that it is still valid. The caller clears *ret, which
+ * is empty after a failure. */
 int backend_check_plan(vg_daemon_backend *backend, const vg_view *view,
                        const struct vg_migration_request *request, struct backend_planned *ret,
                        GError **err);
@@ -172,7 +175,7 @@ void backend_read_policy(vg_daemon_backend *backend, struct vg_policy_config *re
  * vg_backend_measurement. */
 vg_snapshot *backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes);
 
-/* daemon/backend-queue.c: functions for queued moves when their turn comes */
+/* daemon/backend-queue.c: functions that are called when the turn of a queued move comes */
 extern const struct vg_mover_turn backend_turn;
 
 /* daemon/backend-vulkan.c: of struct vg_backend_moves */

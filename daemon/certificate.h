@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Warns about a certificate that has expired or will soon, because otherwise only clients would
+ * Warns about a certificate that has expired or will expire soon. Otherwise, only clients would
  * notice.
  */
 #ifndef VG_DAEMON_CERTIFICATE_H

@@ -16,7 +16,7 @@
 /* The keys of the [cluster] group; offsets are those of struct vg_daemon_config. */
 extern const struct vg_conf_key vg_cluster_keys[VG_CLUSTER_N_KEYS];
 
-/* Checks the keys of [cluster] together. */
+/* Checks that the keys of [cluster] are consistent. */
 int vg_cluster_config_check(const struct vg_daemon_config *config, GError **err);
 
 /* Returns the settings for etcd; strings are borrowed from config. */
@@ -24,15 +24,16 @@ struct vg_etcd_options vg_cluster_config_etcd(const struct vg_daemon_config *con
 
 typedef struct vg_membership vg_membership;
 
-/* Joins the configured cluster; *ret stays NULL if none is configured. peers is borrowed, and its
- * members are set from now on. */
+/* Joins the configured cluster; *ret remains NULL if no cluster is configured. peers is borrowed,
+ * and its members are set from now on. */
 int vg_membership_new(const struct vg_daemon_config *config, const char *host, const char *boot_id,
                       vg_peers *peers, vg_membership **ret, GError **err);
 
 /* Returns the region, borrowed, or NULL if membership is NULL. */
 vg_region *vg_membership_region(const vg_membership *membership);
 
-/* Updates this host's summary for the other hosts. Main thread; NULL is fine. */
+/* Updates the summary that other hosts read about this host. Main thread; membership may be NULL.
+ */
 void vg_membership_tick(vg_membership *membership, const vg_view *view);
 
 /* Returns whether its thread is alive. NULL is fine. */

@@ -34,7 +34,7 @@ struct vg_daemon_config {
     char *cpus;      /* as vg_cpu_list_check() takes it */
     int64_t window_ns;
     int64_t aggressors;
-    int64_t thread_limit_ns; /* a thread without a heartbeat for longer counts as hung */
+    int64_t thread_limit_ns; /* a thread whose last heartbeat is older than this counts as hung */
 
     char *socket;
     char *socket_mode; /* octal */
@@ -117,14 +117,14 @@ struct vg_daemon_config {
     int cluster_mode; /* enum vg_config_cluster */
     int64_t cluster_interval_ns;
 
-    int act_mode; /* index into the names of the key; 0 means that cluster_mode counts */
+    int act_mode; /* index into the names of the key; 0 means that cluster_mode applies */
     char *act_window;
     int64_t act_moves, act_moves_per_host, act_moves_per_target;
     int64_t act_cooldown_ns;
     int64_t act_error_budget;
 
     bool actions;
-    char *actions_uri; /* empty if others reach libvirt at this host's address */
+    char *actions_uri; /* empty if other hosts can connect to libvirt at this host's address */
     int64_t actions_moves;
     int64_t actions_bandwidth; /* MiB/s; 0 for libvirt's default */
     int64_t actions_downtime_ns;
@@ -189,14 +189,15 @@ struct vg_peer_config {
     char *key;
     char *cacert;
     char *libvirt_uri;
-    char *host;      /* the name of its host; empty if its name or certificate proves it */
+    char
+        *host; /* the name of its host; empty if the peer's name or certificate already proves it */
     char *nova_host; /* empty if nova is to be queried */
 };
 
 /* Reads path (VG_CONFIG_PATH if path is NULL and that file exists), and then conf.d/NAME.conf in
- * the same directory, in alphabetical order. A key in a later file wins. On failure, returns NULL
- * and sets *err. The message has a line for each mistake in any file: file, line, group, key and
- * reason. The caller frees the result. */
+ * the same directory, in alphabetical order. If a key is in several files, the last file applies.
+ * On failure, returns NULL and sets *err. The message has a line for each mistake in any file:
+ * file, line, group, key and reason. The caller frees the result. */
 struct vg_daemon_config *vg_daemon_config_load(const char *path, GError **err);
 void vg_daemon_config_free(struct vg_daemon_config *config);
 

@@ -31,8 +31,8 @@ struct vg_daemon_options {
 struct vg_daemon_config *vg_daemon_read_config(const struct vg_daemon_options *options,
                                                GError **err);
 
-/* Runs until SIGTERM or SIGINT. Takes the configuration. Returns -1 and sets *err if it cannot
- * start. */
+/* Runs until SIGTERM or SIGINT. Takes ownership of the configuration. Returns -1 and sets *err if
+ * it cannot start. */
 int vg_daemon_run(const struct vg_daemon_options *options, struct vg_daemon_config *take_config,
                   GError **err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Judges the moves that this host's vgpud has made, once as much time has passed after each as is
- * compared before it, and keeps the verdicts in the journal. After a restart, vgpud continues with
- * the moves without a verdict. The thread is called "judge".
+ * Judges the moves that this host's vgpud has made, and stores the verdicts in the journal. A move
+ * is judged when the period that is compared after it has passed. After a restart, vgpud continues
+ * with the moves without a verdict. The thread is called "judge".
  */
 #ifndef VG_DAEMON_JUDGE_H
 #define VG_DAEMON_JUDGE_H
@@ -25,7 +25,7 @@ struct vg_judge_parts {
     vg_store *store;
     vg_mover *mover;
     vg_peers *peers;
-    void *data; /* the argument of the next function, which does not block */
+    void *data; /* the argument of the next member, a function that does not block */
     void (*settings)(void *data, struct vg_judge_settings *ret);
 };
 

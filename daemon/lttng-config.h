@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Interprets the configuration's [lttng] group: whether to read a live session, and whose host it
- * traces. Main thread.
+ * Interprets the configuration's [lttng] group: whether to read a live session, and which host the
+ * session traces. Main thread.
  */
 #ifndef VG_DAEMON_LTTNG_CONFIG_H
 #define VG_DAEMON_LTTNG_CONFIG_H

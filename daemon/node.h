@@ -34,9 +34,10 @@ struct vg_node_options {
     vg_store *store;                       /* borrowed */
     /* the number of windows that the store holds in memory until they are written */
     uint64_t memory_windows;
-    vg_event_log *events;          /* borrowed */
-    vg_reservations *reservations; /* borrowed until the last report or tick */
-    vg_measuring *measuring;       /* borrowed in the same way */
+    vg_event_log *events; /* borrowed */
+    vg_reservations
+        *reservations;       /* borrowed until the node has processed its last report or tick */
+    vg_measuring *measuring; /* borrowed in the same way */
 };
 
 typedef struct vg_node vg_node;
@@ -54,18 +55,18 @@ void vg_node_set_alive(vg_node *node, unsigned int source, bool alive);
  * vg_node_add_source() returned. */
 void vg_node_take(vg_node *node, unsigned int source, struct vg_report *take_report);
 
-/* Closes windows whose grace period is over, and updates values that depend on time. Called once a
- * second. */
+/* Closes windows whose grace period has ended, and updates values that depend on time. Called once
+ * a second. */
 void vg_node_tick(vg_node *node);
 
 /* Closes the remaining windows and publishes a view when no more reports will arrive. From then on,
- * nothing uses the store. */
+ * the node does not use the store. */
 void vg_node_flush(vg_node *node);
 
 void vg_node_set_policy(vg_node *node, const struct vg_policy_config *policy);
 
-/* Sets the alert rules that apply from the next window on; copied. Changed rules start from
- * scratch. */
+/* Sets the alert rules that apply from the next window on; copied. The alerts of changed rules
+ * start from scratch. */
 void vg_node_set_alerts(vg_node *node, const struct vg_alert_rule *rules, size_t n_rules);
 
 /* Restores an alert that an earlier run raised. Returns false if its rule no longer exists. */

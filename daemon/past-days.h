@@ -12,7 +12,7 @@
 typedef struct vg_past_days vg_past_days;
 
 /* Starts the thread. until_ns: the start of vgpud, since the epoch. Returns NULL, and logs the
- * reason, if there is no thread. */
+ * reason, if the thread cannot be created. */
 vg_past_days *vg_past_days_new(vg_store *store, int64_t until_ns);
 
 /* Returns the data once all of it has been read; NULL before. */

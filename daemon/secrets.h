@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds configured keys, tokens and passwords that every user on this machine can read.
+ * Finds configured files with keys, tokens and passwords that every user on this machine can read.
  */
 #ifndef VG_DAEMON_SECRETS_H
 #define VG_DAEMON_SECRETS_H

@@ -23,13 +23,14 @@ struct vg_supervisor_options {
     vg_event_log *events; /* borrowed */
     vg_store *store;      /* borrowed; a replay waits for it */
     int64_t thread_limit_ns;
-    bool replay;        /* a replay: windows are never dropped, and reading waits */
-    size_t backlog_max; /* a replay pauses while more than this many windows wait for the disk */
+    bool replay;        /* a replay: windows are never dropped; reading waits instead */
+    size_t backlog_max; /* a replay pauses while more than this number of windows are waiting to be
+                           written to disk */
 };
 
 vg_supervisor *vg_supervisor_new(const struct vg_supervisor_options *options);
 
-/* Stops the threads. A thread that does not end within some seconds is left running, with
+/* Stops the threads. A thread that does not end within a few seconds is left running, with
  * everything that it uses. *ret_all_ended is then false, and the process should exit without
  * cleaning up. */
 void vg_supervisor_stop(vg_supervisor *supervisor, bool *ret_all_ended);
@@ -45,8 +46,8 @@ bool vg_supervisor_has_failed(const vg_supervisor *supervisor, const char *name)
 
 void vg_supervisor_set_thread_limit(vg_supervisor *supervisor, int64_t thread_limit_ns);
 
-/* _fd returns a file descriptor that is readable while reports wait. _take passes up to `most` of
- * these reports to the node, and returns false if there were none. */
+/* _fd returns a file descriptor that is readable while reports are waiting. _take passes up to
+ * `most` of these reports to the node, and returns false if there were none. */
 enum vg_supervisor_queue { VG_SUPERVISOR_WINDOWS, VG_SUPERVISOR_CONTROL, VG_SUPERVISOR_QUEUES };
 int vg_supervisor_fd(const vg_supervisor *supervisor, enum vg_supervisor_queue queue);
 bool vg_supervisor_take(vg_supervisor *supervisor, enum vg_supervisor_queue queue,

@@ -16,7 +16,7 @@
 /* Strings are borrowed for the call and never NULL; times are since the epoch. */
 
 struct vg_traced_window {
-    const char *source; /* "procfs" or "replay:NAME", the most trusted collector */
+    const char *source; /* "procfs" or "replay:NAME", the source of the most reliable collector */
     int64_t begin_ns;
     int64_t end_ns; /* as in the log's `window committed` */
     uint32_t vms;

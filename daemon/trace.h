@@ -21,15 +21,15 @@
  * seconds if a session daemon does not answer. */
 void vg_trace_start(const char *path);
 
-/* Returns the tracer's state for /readyz, which is always ready, or NULL if no tracer is
- * configured. Any thread. */
+/* Returns the tracer's state for /readyz, which always reports the tracer as ready, or NULL if no
+ * tracer is configured. Any thread. */
 struct vg_part_status *vg_trace_status(void);
 
-/* Traces a window that has just been closed. replay: it uses the recording's clock. */
+/* Traces a window that has just been closed. replay: the window uses the recording's clock. */
 void vg_trace_window(const struct vg_gathered *gathered, bool replay);
 
-/* Traces the events that a source lost in a window. clock_offset_ns: from its clock to the
- * epoch. */
+/* Traces the events that a source lost in a window. clock_offset_ns: add this to times of the
+ * source's clock to get time since the epoch. */
 void vg_trace_lost_events(const char *source, const struct vg_window *window,
                           int64_t clock_offset_ns);
 

@@ -28,14 +28,14 @@ void vg_vm_names_take(vg_vm_names *names, const vg_inventory *inventory);
 const char *vg_vm_names_find_sample(void *names, const struct vg_vm_sample *vm);
 
 /* Fills in names and UUIDs that libvirt knows but the collector does not. A process of this machine
- * that claims to be a libvirt VM, but is not libvirt's process, gets a name with its pid and no
- * UUID, so that it does not count as a known VM. */
+ * that claims to be a libvirt VM, but is not libvirt's process, gets a name with its pid, and no
+ * UUID, so that it is not mistaken for a known VM. */
 void vg_vm_names_match(vg_vm_names *names, const vg_inventory *inventory, struct vg_window *window);
 
 /* Makes VMs' identities unique. Several processes may claim to be the same VM: during a migration
- * within the host, by mistake, or to deceive. The first process seen keeps the identity, and the
- * others get a name with their pid. The same happens to a VM whose name is reserved for an
- * aggressor other than a VM, or is a UUID. */
+ * within the host, by mistake, or maliciously. The first process seen keeps the identity, and the
+ * others get a name with their pid. A VM also gets such a name if its own name is a UUID, or is
+ * reserved for an aggressor other than a VM. */
 void vg_vm_names_part(struct vg_window *window);
 
 /* Logs an event of a VM, and adds it to the event log. uuid may be NULL or empty, pid 0. */

@@ -7,7 +7,7 @@
 
 #include "model/migration.h"
 
-/* A mean over less measured time than this is meaningless. */
+/* The minimum measured time. A mean over less time is meaningless. */
 #define VG_EFFECT_MIN_NS INT64_C(5000000000)
 
 struct vg_effect_sum {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Predicts the duration of a move, step by step, from what is known before it starts. Pure.
+ * Predicts the duration of a move, step by step, from the facts that are known before it starts.
+ * Pure.
  */
 #ifndef VG_MOVE_FORECAST_H
 #define VG_MOVE_FORECAST_H
@@ -26,7 +27,7 @@ void vg_forecast_learn(const GPtrArray *moves, const char *uuid, struct vg_forec
 /* The sizes and rates that determine the duration. */
 struct vg_forecast_facts {
     bool native;                   /* as in struct vg_move */
-    bool is_away;                  /* programs compute at a proxy while the VM has no GPU */
+    bool is_away;                  /* programs run on a proxy while the VM has no GPU */
     int64_t memory_bytes;          /* the VM's memory */
     bool has_programs;             /* some of its programs use GPUs */
     int64_t gpu_bytes;             /* their GPU memory */

@@ -5,10 +5,10 @@
  * next verb, executes it, and reports the outcome. A verb that failed may still have had its
  * effect, so the next verb is then LOOK, which determines where everything is.
  *
- * A move has a goal. It goes forward until a step fails or a user aborts it, and then back. If the
- * VM already runs on the target, it only goes back if it cannot get its GPUs there. A move always
- * ends, because each verb is tried a fixed number of times. A failed move can be resumed, to finish
- * what it left undone.
+ * A move has a goal. It proceeds until a step fails or a user aborts it, and is then reversed. If
+ * the VM is already running on the target, the move is reversed only if the VM cannot get its GPUs
+ * there. A move always ends, because each verb is tried a fixed number of times. A failed move can
+ * be resumed, to complete its remaining steps.
  */
 #ifndef VG_MOVE_MOVE_H
 #define VG_MOVE_MOVE_H
@@ -29,7 +29,7 @@ enum vg_move_verb {
     VG_MOVE_RESUME,
     VG_MOVE_VERIFY,
     VG_MOVE_RETURN,   /* migrate the VM from the target back to the source */
-    VG_MOVE_REATTACH, /* give the source's GPUs back to the VM on the source */
+    VG_MOVE_REATTACH, /* attach the source's GPUs again to the VM on the source */
     VG_MOVE_REVIVE,   /* have the guest resume the use of its GPUs on the source */
     VG_MOVE_TIDY,     /* restore the VM's definition, on one host, with its GPUs */
     VG_MOVE_RELEASE,  /* release the reservation */
@@ -38,7 +38,7 @@ enum vg_move_verb {
 
 extern const char *const vg_move_verb_names[]; /* "look", "precheck", ... */
 
-/* Returns -1 if no verb has this name. */
+/* Returns the verb with this name, or -1 if there is none. */
 int vg_move_verb_from_name(const char *name);
 
 /* Returns the time limit of a verb in nanoseconds, for verbs without a configured limit. */
@@ -59,7 +59,7 @@ struct vg_move {
 
     struct vg_move_facts facts;
     bool looked;  /* facts are correct, as far as known */
-    bool back;    /* the goal is to go back */
+    bool back;    /* the goal is to reverse the move */
     bool aborted; /* a user aborted the move */
     bool failed;  /* a step has failed */
     bool ended;
@@ -79,13 +79,13 @@ void vg_move_init(struct vg_move *move, bool has_gpus, bool has_agent);
 
 /* Resume a move that was in progress when its driver ended. vg_move_replay() reports each requested
  * verb, in the order of the journal. After vg_move_recover(), the move continues with a LOOK. If
- * the VM is then on the source, the move goes back. */
+ * the VM is then on the source, the move is reversed. */
 void vg_move_replay(struct vg_move *move, enum vg_move_verb verb, bool ended, bool ok);
 void vg_move_recover(struct vg_move *move);
 
-/* Resumes a move that has ended as FAILED, with a LOOK. On the target, it goes forward, or back if
- * no GPU is available there. On the source, it goes back. Every verb may fail as often as in a new
- * move. */
+/* Resumes a move that has ended as FAILED, with a LOOK. If the VM is on the target, the move
+ * proceeds, or is reversed if no GPU is available there. If the VM is on the source, the move is
+ * reversed. Every verb may fail as many times as in a new move. */
 void vg_move_retry(struct vg_move *move);
 
 /* Returns the next verb, or VERB_MAX if the move has ended. The caller must report the outcome
@@ -98,7 +98,7 @@ void vg_move_report(struct vg_move *move, bool ok, const struct vg_move_facts *f
 
 /* Reports that the verb has failed, and that the cause may be temporary, such as a host that does
  * not answer. Attaching on the target, returning and verifying are then retried a few times before
- * the move takes another path. Any other verb has failed. */
+ * the move takes another path. Any other verb counts as failed. */
 void vg_move_failed_for_now(struct vg_move *move);
 
 /* Reports that the verb has failed, and that another attempt cannot succeed. It is only tried again
@@ -109,8 +109,8 @@ void vg_move_failed_finally(struct vg_move *move);
  * state. */
 void vg_move_guest_as_before(struct vg_move *move);
 
-/* Make the move go back, because it cannot reach its goal, or at a user's request. Return false if
- * it is too late, or if the move is already going back or has ended. The running verb should be
+/* Reverse the move, because it cannot reach its goal, or at a user's request. Return false if it is
+ * too late, or if the move is already being reversed or has ended. The running verb should be
  * cancelled; its outcome is reported as usual. */
 bool vg_move_turn_back(struct vg_move *move);
 bool vg_move_abort(struct vg_move *move);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Decides whether a host has what a VM needs at its paths. For file systems that only one host has,
- * libvirt's rule applies. Its check of a migration only considers the source: it rejects writable
- * files there, and does not check block devices and read-only files. Pure.
+ * libvirt's rule applies. libvirt's own check before a migration considers only the source: it
+ * rejects writable files there, and does not check block devices and read-only files. Pure.
  */
 #ifndef VG_MOVE_PATHS_H
 #define VG_MOVE_PATHS_H
@@ -36,8 +36,8 @@ struct vg_path_check *vg_path_judge(const struct vg_path_need *need,
                                     const struct vg_path_seen *there, const char *from,
                                     const char *to);
 
-/* Checks whether a path allows the VM to leave its host for any target. Returns a sentence that the
- * caller frees, or NULL if the path allows it, or that is unknown. */
+/* Checks whether a path allows the VM to leave its host for any target. Returns the reason as a
+ * sentence, which the caller frees, or NULL if the path allows it or this is unknown. */
 char *vg_path_judge_source(const struct vg_path_need *need, const struct vg_path_seen *here,
                            const char *from);
 

@@ -23,7 +23,7 @@ struct vg_proxy_choice {
 
 void vg_proxy_choice_clear(struct vg_proxy_choice *choice);
 
-/* Adds a name to a list (char *) for display, unless the list contains it or is long enough. */
+/* Adds a name to a list (char *) for display, unless the list already contains it or is full. */
 void vg_proxy_choice_add_name(GPtrArray *names, const char *name);
 
 /* Returns names joined as "a, b", or a copy of `none`. The caller frees it. */
@@ -32,7 +32,7 @@ char *vg_proxy_choice_join(GPtrArray *names, const char *none);
 /* Lists the GPUs of sockets in words; the caller frees it. */
 char *vg_proxy_choice_list_gpus(const GPtrArray *sockets);
 
-/* Returns whether one of the sockets has a GPU of this name or address. */
+/* Returns whether one of the sockets has a GPU with this name or address. */
 bool vg_proxy_choice_has_gpu(const GPtrArray *sockets, const char *gpu);
 
 /* Drops the sockets of other GPUs. Fails with VG_E_NOT_FOUND if no socket is left. */

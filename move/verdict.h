@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Judges a move, or a group of moves. It compares the losses of all VMs of its hosts before and
- * after, over the same length. It then subtracts the change on hosts that no move touched
- * (difference in differences). Pure.
+ * after, over periods of the same length. It then subtracts the change on hosts that no move
+ * touched (difference in differences). Pure.
  */
 #ifndef VG_MOVE_VERDICT_H
 #define VG_MOVE_VERDICT_H
@@ -27,14 +27,15 @@ struct vg_verdict_step {
 struct vg_verdict_host {
     char *name;
     char *reason; /* the reason why its figures are unknown, one sentence; NULL if they are known */
-    int64_t arrived; /* the number of VMs that the moves brought, minus the number that they took */
+    int64_t arrived; /* the number of VMs that the moves brought to the host, minus the number that
+                        they took away */
     GArray *before;  /* struct vg_verdict_step */
     GArray *after;
 };
 
 struct vg_verdict_question {
     GPtrArray *hosts;  /* struct vg_verdict_host: the hosts of the moves */
-    GPtrArray *others; /* struct vg_verdict_host: those that may serve for comparison */
+    GPtrArray *others; /* struct vg_verdict_host: hosts that may serve for comparison */
     double min_gain;   /* cores: a smaller gain is no effect */
     double gpu_weight; /* cores per GPU engine */
     bool predicted;    /* if false, the next two are unknown */

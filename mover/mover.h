@@ -42,10 +42,10 @@ const char *vg_mover_host(const vg_mover *mover); /* the name of this host */
 /* Resumes the moves in the journal, once it can be read. */
 void vg_mover_recover(vg_mover *mover);
 
-/* Starts to check whether VMs get their GPUs back manually after a move has failed. */
+/* Starts to check whether VMs are given their GPUs manually after a move has failed. */
 void vg_mover_watch(vg_mover *mover);
 
-/* Interrupts the moves where they are; the next vgpud resumes them. NULL is fine. */
+/* Interrupts the moves in their present steps; the next vgpud resumes them. NULL is fine. */
 void vg_mover_free(vg_mover *mover);
 
 /* Resolves a request: the VM's name and UUID, the peer and its host, the GPUs, and the executor of
@@ -55,7 +55,8 @@ struct vg_migration *vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *v
 
 /* Finds everything that would make the move fail, as sentences (char *), and fills in the guest's
  * CUDA programs. paths, unless it is NULL, gets the state of each path that the VM needs on the
- * target (struct vg_path_check). Returns -1 and sets *err if that cannot be determined. Blocks. */
+ * target (struct vg_path_check). Returns -1 and sets *err if the problems cannot be determined.
+ * Blocks. */
 int vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems,
                    GPtrArray *paths, GError **err);
 
@@ -76,7 +77,7 @@ int vg_mover_send_proxy(vg_mover *mover, const char *uuid, const char *at, const
                         const atomic_bool *cancel, GError **err);
 
 /* Measures how a VM of this host uses its memory. Values that cannot be measured are unchanged.
- * Blocks for some seconds. */
+ * Blocks for a few seconds. */
 void vg_mover_measure(vg_mover *mover, const char *uuid, int64_t *ret_touched_bytes,
                       int64_t *ret_dirty_bytes_per_s);
 
@@ -99,7 +100,7 @@ int vg_mover_start(vg_mover *mover, struct vg_migration *migration,
 /* Returns the number of moves that have ended since the start. Does not block. */
 unsigned vg_mover_ends(vg_mover *mover);
 
-/* Returns a move as it is now. Fails with VG_E_NOT_FOUND. Blocks for the journal. */
+/* Returns the present state of a move. Fails with VG_E_NOT_FOUND. Blocks for the journal. */
 struct vg_migration *vg_mover_read(vg_mover *mover, const char *id, GError **err);
 
 /* Lists moves (struct vg_migration), newest first, made before before_ns; active: only those that
@@ -111,7 +112,7 @@ GPtrArray *vg_mover_list(vg_mover *mover, bool active, int64_t before_ns, size_t
 /* The maximum number of queued moves. */
 #define VG_MOVER_QUEUE_MAX 100
 
-/* Functions that start a queued move at its turn. */
+/* Functions that start a queued move when its turn comes. */
 struct vg_mover_turn {
     /* Resolves the request again, as vg_mover_prepare(), with all other checks before a move
      * starts. request: the document of struct vg_migration_request. Blocks. */
@@ -123,33 +124,33 @@ struct vg_mover_turn {
     bool (*is_here)(void *data, const char *uuid);
 };
 
-/* Enables the queue: moves start at their turn. turn and data are borrowed. */
+/* Enables the queue: moves start when their turn comes. turn and data are borrowed. */
 int vg_mover_run_queue(vg_mover *mover, const struct vg_mover_turn *turn, void *data, GError **err);
 
-/* Returns how many moves a caller may have in progress or queued that stays within [actions]
- * moves; 0 while the queue is full. */
+/* Returns how many moves a caller that respects [actions] moves may have in progress or queued; 0
+ * while the queue is full. */
 int64_t vg_mover_places(vg_mover *mover);
 
-/* Reverts a move; a queued move ends immediately. Fails with VG_E_CONFLICT if it is too late. */
+/* Reverses a move; a queued move ends immediately. Fails with VG_E_CONFLICT if it is too late. */
 struct vg_migration *vg_mover_abort(vg_mover *mover, const char *id, GError **err);
 
-/* Resumes a failed move, to finish the work left undone. If too many are in progress, it is the
- * next in the queue. Fails with VG_E_CONFLICT if it has not failed, if nothing remains to be done,
- * or if its VM has another move that has not ended. Blocks for the journal. */
+/* Resumes a failed move, to complete its remaining steps. If too many moves are in progress, it
+ * becomes the next in the queue. Fails with VG_E_CONFLICT if it has not failed, if nothing remains
+ * to be done, or if its VM has another move that has not ended. Blocks for the journal. */
 struct vg_migration *vg_mover_retry(vg_mover *mover, const char *id, const char *by, GError **err);
 
-/* Appends a struct vg_approval for each move that has not ended, also if it is queued. */
+/* Appends a struct vg_approval for each move that has not ended, including queued moves. */
 void vg_mover_add_approvals(vg_mover *mover, GPtrArray *list);
 
-/* Lists the VMs (struct vg_bare_vm) that have lost their GPUs because their move has failed or
- * waits. The caller frees the list. Does not block. */
+/* Lists the VMs (struct vg_bare_vm) that have lost their GPUs because their move has failed or is
+ * waiting. The caller frees the list. Does not block. */
 GPtrArray *vg_mover_bare(vg_mover *mover);
 
-/* Starts the shutdown of vgpud: a migration is left to libvirt or nova, other moves are reverted,
- * and no more start. */
+/* Starts the shutdown of vgpud: a migration is left to libvirt or nova, other moves are reversed,
+ * and no new moves start. */
 void vg_mover_end_moves(vg_mover *mover);
 
-/* Waits for moves that are being reverted, until a time (CLOCK_MONOTONIC). */
+/* Waits for moves that are being reversed, until a time (CLOCK_MONOTONIC). */
 void vg_mover_wait(vg_mover *mover, int64_t until_ns);
 
 /* Returns the UUIDs (char *) of the VMs that are being moved now, without those that are queued. */

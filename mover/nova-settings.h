@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How nova is reached to move VMs. daemon/nova-config reads it from the configuration.
+ * How to connect to nova to move VMs. daemon/nova-config reads it from the configuration.
  */
 #ifndef VG_MOVER_NOVA_SETTINGS_H
 #define VG_MOVER_NOVA_SETTINGS_H
@@ -15,7 +15,7 @@ struct vg_nova_name {
 
 struct vg_nova_settings {
     struct vg_nova_options options; /* strings are owned */
-    char *host;                     /* nova's name for this host; empty if it is vgpud's */
+    char *host;                     /* nova's name for this host; empty if nova uses vgpud's name */
     int64_t poll_ns;
     int64_t deadline_ns;
     struct vg_nova_name *names;

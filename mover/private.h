@@ -18,24 +18,25 @@ struct vg_mover {
     vg_move_settings *settings;
     vg_thread *resuming;   /* waits for the journal to be readable; NULL if not needed */
     GPtrArray *bare;       /* struct vg_bare_vm, the VMs without their GPUs */
-    vg_thread *watching;   /* checks whether they get them manually */
+    vg_thread *watching;   /* checks whether these VMs are given GPUs manually */
     pthread_cond_t raised; /* signalled when there is such a VM */
     GPtrArray *moves;      /* struct mover_move that have not been freed */
     /* UUIDs, owned, of VMs with a guest request outside of a move; protected by the lock */
     GHashTable *asked;
-    GHashTable *unkept; /* places, owned, where memory could not be reserved, and that was logged */
+    GHashTable
+        *unkept; /* places, owned, where memory could not be reserved, which has been logged */
     pthread_cond_t answered; /* signalled when one of these requests has ended */
     atomic_uint writes;
     atomic_uint ends;      /* the number of moves that have ended since the start */
-    atomic_bool is_silent; /* the journal has not answered when it was last written to */
-    bool ending;           /* protected by the lock: no move begins, and none migrates */
+    atomic_bool is_silent; /* the journal did not answer the last write */
+    bool ending;           /* protected by the lock: no move starts, and no migration starts */
     /* The queue, which the lock protects, too. */
     GPtrArray *queue;      /* struct mover_queued, in the order of their turns */
     GHashTable *ended_to;  /* host: int64_t, CLOCK_MONOTONIC, when the last move to it ended */
-    pthread_cond_t turned; /* signalled when the turn of one may have come */
+    pthread_cond_t turned; /* signalled when the turn of a queued move may have come */
     bool is_turn;          /* the same for a thread that is not waiting at the moment */
-    vg_thread *queueing;   /* starts them; NULL until the queue is enabled */
-    const struct vg_mover_turn *turn; /* how they are prepared */
+    vg_thread *queueing;   /* starts queued moves; NULL until the queue is enabled */
+    const struct vg_mover_turn *turn; /* how queued moves are prepared */
     void *turn_data;
 };
 
@@ -59,7 +60,7 @@ struct mover_move {
     vg_thread *renewing; /* renews the reservation and does nothing else */
     atomic_bool cancel;
     atomic_bool leave; /* true once vgpud ends; the next vgpud resumes the move */
-    /* true once a VM whose hosts do not answer need not be queried any more */
+    /* true once a VM whose hosts do not answer no longer needs to be queried */
     atomic_bool given_up;
     struct vg_migration *record; /* protected by the lock */
     /* belongs to the thread, except that vg_move_abort() and the state need the lock */
@@ -67,7 +68,7 @@ struct mover_move {
     bool ended; /* protected by the lock */
     /* These belong to the thread. */
     bool is_unsaved;  /* the journal did not accept the last record */
-    bool leaves_left; /* a QEMU that waits for a finished migration does not end */
+    bool leaves_left; /* a QEMU that is waiting for a finished migration does not end */
     bool called_off;  /* the last migration was cancelled, but libvirt may not have ended it yet */
     vg_virt_link *source;
     vg_virt_link *target;
@@ -128,16 +129,16 @@ int mover_launch(vg_mover *mover, struct mover_move *take_move, GError **err);
 
 /* end.c */
 
-/* Returns whether libvirt or nova completes a verb without vgpud. */
+/* Returns whether libvirt or nova completes a verb even if vgpud has ended. */
 bool mover_is_left_alone(enum vg_move_verb verb);
 
-/* Makes the move's thread end where it is, without recording anything more. */
+/* Makes the move's thread end in its present step, without recording anything more. */
 void mover_leave(struct mover_move *move);
 
 /* bare.c */
 
-/* Records that the move waits, and what for, or that it continues. The first sentence of a wait is
- * reported as an event. */
+/* Records that the move is waiting, and for what, or that it continues. The first sentence of a
+ * wait is reported as an event. */
 void mover_wait(struct mover_move *move, const char *what);
 void mover_go_on(struct mover_move *move);
 
@@ -149,7 +150,7 @@ void mover_note_end(struct mover_move *move);
  * newest first. */
 void mover_note_past(vg_mover *mover, const GPtrArray *moves);
 
-/* Clears that alert because the VM has been given GPUs. */
+/* Clears the alert for a VM without its GPUs, because the VM has been given GPUs. */
 void mover_note_gpus(vg_mover *mover, const char *uuid);
 
 /* libvirt.c */
@@ -158,14 +159,14 @@ extern const struct mover_executor mover_libvirt;
 
 /* lease.c */
 
-/* Reserves the GPUs: the source's for a return, and suitable ones at the target. */
+/* Reserves the GPUs: the source's in case the VM returns, and suitable ones on the target. */
 int mover_begin_lease(struct mover_move *move, GError **err);
 
-/* The thread that renews the reservation. If the target no longer has it, requests another; if the
- * target cannot provide one, reverts the move unless the VM has switched hosts. */
+/* The thread that renews the reservation. If the target no longer has the reservation, requests a
+ * new one. If the target cannot provide one, reverses the move unless the VM has switched hosts. */
 void mover_renew_run(vg_thread *self, void *arg);
 
-/* Before the VM gets GPUs at the target, checks that they are reserved for it, and not for another
+/* Before the VM gets GPUs on the target, checks that they are reserved for it, and not for another
  * VM. Sets the devices. */
 int mover_check_lease(struct mover_move *move, GError **err);
 
@@ -185,8 +186,8 @@ int mover_begin_locked(vg_mover *mover, struct vg_migration *migration,
 /* Records that a queued move starts. */
 int mover_start_queued(vg_mover *mover, const struct vg_migration *migration, GError **err);
 
-/* Fails if another host in the cluster moves the VM, too. If etcd is unreachable, no other host is
- * known. */
+/* Fails if another host in the cluster is also moving the VM. If etcd is unreachable, assumes that
+ * no other host is. */
 int mover_check_lock(const struct mover_move *move, GError **err);
 
 /* Releases the cluster's lock after the move has ended. */
@@ -194,8 +195,8 @@ void mover_unlock(const struct mover_move *move);
 
 /* resume.c */
 
-/* Restores a move from the journal's record, so that its machine knows each executed verb and its
- * outcome. */
+/* Restores a move from the journal's record, so that its state machine knows each executed verb and
+ * its outcome. */
 struct mover_move *mover_replay(vg_mover *mover, const struct vg_migration *migration);
 
 /* look.c */
@@ -216,15 +217,15 @@ void mover_look(struct mover_move *move, struct mover_outcome *ret);
 /* Checks at the end that both hosts are in the intended state. */
 int mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err);
 
-/* During a revert, restores the VM's definition: with its GPUs, and on one host. If something
- * remains at the target that must be removed manually, also returns -1 and sets *err, with the
- * command for that. */
+/* While a move is being reversed, restores the VM's definition: with its GPUs, and on one host. If
+ * something remains on the target that must be removed manually, also returns -1 and sets *err,
+ * with the command for that. */
 int mover_tidy(struct mover_move *move, struct mover_outcome *ret, GError **err);
 
 /* save.c */
 
-/* Finds a move. Returns NULL if not found. A resumed move exists twice while its first thread
- * ends; the later one counts. Called under the lock. */
+/* Finds a move. Returns NULL if not found. A resumed move exists twice while its first thread is
+ * ending; the newer one is returned. Called under the lock. */
 struct mover_move *mover_find(vg_mover *mover, const char *id);
 
 /* Finds a queued move. Returns NULL if not found. Called under the lock. */
@@ -233,12 +234,13 @@ struct mover_queued *mover_queue_find(vg_mover *mover, const char *id);
 /* Returns the current record of an active or queued move, or NULL. Called under the lock. */
 const struct vg_migration *mover_find_record(vg_mover *mover, const char *id);
 
-/* Records whether the journal has answered a write that is retried until it does; error is NULL on
- * success. */
+/* Records whether the journal has answered a write that is retried until it succeeds; error is NULL
+ * on success. */
 void mover_note_answer(vg_mover *mover, const GError *error);
 
-/* Writes the record to the journal. is_bare: the VM may be without its GPUs, and waits. Returns -1
- * if the journal did not accept it; the caller must then not take anything from the VM. */
+/* Writes the record to the journal. is_bare: the VM may be without its GPUs, and is waiting.
+ * Returns -1 if the journal did not accept it; the caller must then not take anything from the VM.
+ */
 int mover_save(struct mover_move *move, bool is_bare, GError **err);
 
 /* stuck.c */
@@ -247,20 +249,21 @@ int mover_save(struct mover_move *move, bool is_bare, GError **err);
 struct mover_stuck {
     int64_t since_ns;     /* when it was first seen */
     int64_t copied_ns;    /* when progress was last seen */
-    int64_t copied_bytes; /* until then */
-    bool runs;            /* the VM ran then */
+    int64_t copied_bytes; /* number of bytes copied by then */
+    bool runs;            /* the VM was running then */
     int64_t off_ns;       /* when it was first cancelled; 0 if not yet */
-    int64_t ended_ns;     /* when the other host's QEMU was last ended */
-    char *why;            /* why that failed; owned */
+    int64_t ended_ns;     /* when vgpud last ended the other host's QEMU */
+    char *why;            /* why vgpud could not end it; owned */
 };
 
 /* Cancels the migration if it is no longer wanted, or if it does not end. If nothing was copied,
- * it ends only together with the QEMU that waits for it, which is then ended. Returns true if the
- * VM runs on the target, so that a waiting QEMU on the source is irrelevant. */
+ * the migration ends only together with the QEMU that is waiting for it, so this QEMU is ended.
+ * Returns true if the VM is running on the target, so that a waiting QEMU on the source is
+ * irrelevant. */
 bool mover_end_stuck(struct mover_move *move, const struct mover_views *views,
                      struct mover_stuck *stuck);
 
-/* Records what is being waited for, and the command that ends the waiting. */
+/* Records what the move is waiting for, and the command that ends the wait. */
 void mover_tell_stuck(struct mover_move *move, const struct mover_views *views,
                       const struct mover_stuck *stuck, const char *why);
 
@@ -282,10 +285,11 @@ void mover_check_paths(struct mover_move *move, const GPtrArray *needs, GPtrArra
 void mover_queue_init(vg_mover *mover);
 void mover_queue_end(vg_mover *mover);
 
-/* Return why a move to a host must wait for its turn, or NULL if it may start now; the caller
- * frees the text. The caller holds `beginning`. For a retried move: the configured maximum is in
- * progress from this host, or to that host including peers' moves. For a queued move: also,
- * another host has precedence. For a new move: also, other moves come first. */
+/* Return why a move to a host must wait for its turn, or NULL if it may start now; the caller frees
+ * the text. The caller holds `beginning`. A retried move must wait while the maximum number of
+ * moves from this host, or to that host including peers' moves, is in progress. A queued move must
+ * also wait if another host has precedence. A new move must also wait if other moves are before it
+ * in the queue. */
 char *mover_queue_why_retry(vg_mover *mover, const char *to);
 char *mover_queue_why_turn(vg_mover *mover, const char *to);
 char *mover_queue_why(vg_mover *mover, const char *to);
@@ -295,15 +299,15 @@ char *mover_queue_why(vg_mover *mover, const char *to);
 int mover_queue_add(vg_mover *mover, struct vg_migration *migration,
                     const struct vg_mover_order *order, const char *why, GError **err);
 
-/* Queues a move that the journal has as queued. */
+/* Queues a move that is recorded as queued in the journal. */
 void mover_queue_restore(vg_mover *mover, const struct vg_journal_queued *queued);
 
 /* Removes a move from the queue. Returns a copy, which the caller frees, or NULL if not found. If
  * the journal cannot be written, the move never starts and leaves the queue later. Blocks. */
 struct vg_migration *mover_queue_abort(vg_mover *mover, const char *id);
 
-/* Ends a move that the caller has marked as busy, so that it is not removed elsewhere, and removes
- * it once that is in the journal. why: NULL if it is aborted by a user. The caller frees the
+/* Ends a move that the caller has marked as busy, so that no other thread removes it, and removes
+ * it once its end is in the journal. why: NULL if it is aborted by a user. The caller frees the
  * result. */
 struct vg_migration *mover_queue_remove(vg_mover *mover, struct mover_queued *queued,
                                         const char *why, GError **err);
@@ -311,7 +315,7 @@ struct vg_migration *mover_queue_remove(vg_mover *mover, struct mover_queued *qu
 /* Lists copies (struct vg_migration) of the moves that are due for a check. */
 GPtrArray *mover_queue_due(vg_mover *mover);
 
-/* Records why a move has no turn now. */
+/* Records why the turn of a move has not come yet. */
 void mover_queue_note(vg_mover *mover, const char *id, const char *why);
 
 /* Call these under the lock. find_vm returns the move of this VM, or NULL. number sets the
@@ -329,8 +333,8 @@ void mover_queue_note_end(vg_mover *mover, const char *to); /* a move to it has 
  * target. */
 char *mover_command(const struct mover_move *move, bool is_target, const char *verb);
 
-/* Each ends vgpud at a point chosen by a test, as if it were killed just before or after this
- * write. */
+/* These functions end vgpud at a point chosen by a test, as if it were killed just before or just
+ * after this write. */
 void mover_begin_write(vg_mover *mover);
 void mover_count_write(vg_mover *mover);
 
@@ -362,13 +366,13 @@ int mover_refuse(const struct mover_move *move, const GPtrArray *problems,
 
 /* prepare.c */
 
-/* Returns the id of the move that has the VM now, of this vgpud or, according to a reservation
- * here, of another; queued moves do not count. Returns NULL if no move has it; the caller frees
- * it. */
+/* Returns the id of the move that has the VM now, a move of this vgpud or, according to a
+ * reservation here, of another vgpud; queued moves do not count. Returns NULL if no move has it;
+ * the caller frees it. */
 char *mover_find_move(vg_mover *mover, const char *uuid);
 
-/* Waits until no other thread has a request to this guest, and keeps others from sending one until
- * the end. */
+/* The first function waits until no other thread has a request to this guest, and prevents other
+ * threads from sending one. The second allows this again. */
 void mover_begin_asking(vg_mover *mover, const char *uuid);
 void mover_end_asking(vg_mover *mover, const char *uuid);
 
@@ -378,23 +382,24 @@ void mover_end_asking(vg_mover *mover, const char *uuid);
 struct mover_goal {
     const char *vm, *uuid;
     const char *place; /* "proxy:tcp:HOST:PORT" etc.; NULL for nowhere */
-    int64_t bytes;     /* GPU memory that they have; -1 for the sum at other proxies */
+    int64_t bytes;     /* GPU memory that the programs use; -1 for the sum of what they use on other
+                          proxies */
 };
 
-/* The memory reserved for them. */
+/* The memory that is reserved for the programs. */
 struct mover_share {
     char *id;      /* owned; NULL if nothing is reserved */
     char *peer;    /* owned: the peer with the proxy; NULL for a proxy on this host */
     int64_t bytes; /* the GPU memory that they have; 0 if unknown */
 };
 
-/* Makes the proxy at the place reserve as much GPU memory as they have. Fails with VG_E_CONFLICT
- * if it has too little, and states the amount. Succeeds if no reservation is possible there.
- * Blocks. */
+/* Makes the proxy at the place reserve as much GPU memory as the programs use. Fails with
+ * VG_E_CONFLICT if the proxy has too little memory, and states the amount. Succeeds if no
+ * reservation is possible there. Blocks. */
 int mover_keep_share(vg_mover *mover, const vg_move_settings *settings,
                      const struct mover_goal *goal, struct mover_share *ret, GError **err);
 
-/* Ends the reservation after they have connected or will not. Blocks. */
+/* Ends the reservation after the programs have connected, or if they will not connect. Blocks. */
 void mover_leave_share(vg_mover *mover, const vg_move_settings *settings,
                        struct mover_share *share);
 

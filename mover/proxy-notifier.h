@@ -2,8 +2,8 @@
  *
  * Sends to this host's guests which vgpu-proxy their programs use, as configured in [proxy VM]:
  * when a VM, its agent or the configuration changes, and periodically, because a restarted guest
- * has forgotten it. If a VM's group is removed, its guest is informed that it has no proxy any
- * more. A file stores which VMs were informed, so that this also works after vgpud restarts. A
+ * has forgotten it. If a VM's group is removed, its guest is informed that it no longer has a
+ * proxy. A file stores which VMs were informed, so that this also works after vgpud restarts. A
  * separate thread sends the requests and writes the file.
  */
 #ifndef VG_MOVER_PROXY_NOTIFIER_H
@@ -11,7 +11,7 @@
 
 #include "mover/mover.h"
 
-/* The name of the file in vgpud's directory: the UUIDs of VMs, a line each. */
+/* The name of the file in vgpud's directory: the UUIDs of VMs, one per line. */
 #define VG_PROXY_INFORMED_FILE "proxies-told"
 
 typedef struct vg_proxy_notifier vg_proxy_notifier;
@@ -46,7 +46,7 @@ GPtrArray *vg_proxy_notifier_list(vg_proxy_notifier *notifier);
 
 /* Ends the thread, without waiting for a guest. NULL is fine. */
 void vg_proxy_notifier_stop(vg_proxy_notifier *notifier);
-/* Call after the last call of any thread. NULL is allowed. */
+/* No thread may call any other function afterwards. NULL is allowed. */
 void vg_proxy_notifier_free(vg_proxy_notifier *notifier);
 
 #endif

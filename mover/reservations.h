@@ -23,13 +23,13 @@ void vg_reservations_free(vg_reservations *reservations); /* NULL is fine */
 typedef int vg_reservations_check(void *data, const char *uuid, const char *other, GError **err);
 
 /* Reserves free GPUs for an arriving VM, and fills in the id, the times, and this host's devices.
- * The reservation belongs to the client in its asked_by. If that client repeats the request for
- * the same move, it gets the same reservation, extended. A dry run reserves nothing and returns no
- * id.
+ * The reservation belongs to the client in its asked_by. If that client repeats the request for the
+ * same move, the existing reservation is extended and returned. A dry run reserves nothing and
+ * returns no id.
  *
- * Fails with VG_E_CONFLICT and the reason if no GPU is free, if as many VMs are arriving as the
- * settings allow, or if check, which may be NULL, refuses. Fails with VG_E_DENIED if another
- * client has a reservation for the move, or VG_E_REFUSED if acting is off. */
+ * Fails with VG_E_CONFLICT and the reason if no GPU is free, if the maximum number of VMs is
+ * already arriving, or if check, which may be NULL, fails. Fails with VG_E_DENIED if another client
+ * has a reservation for the move, or VG_E_REFUSED if actions are disabled. */
 int vg_reservations_make(vg_reservations *reservations, const struct vg_move_settings *settings,
                          struct vg_reservation *reservation, vg_reservations_check *check,
                          void *data, GError **err);
@@ -46,7 +46,7 @@ int vg_reservations_hold(vg_reservations *reservations, const struct vg_move_set
 struct vg_reservation *vg_reservations_renew(vg_reservations *reservations, const char *id,
                                              const char *client, int64_t lease_s, GError **err);
 
-/* Ends a reservation, with the same errors. Has libvirt remove the reservation's mediated devices
+/* Ends a reservation, with the same errors. Makes libvirt remove the reservation's mediated devices
  * that a vgpud has created and no VM uses, if possible. */
 int vg_reservations_release(vg_reservations *reservations, const struct vg_move_settings *settings,
                             const char *id, const char *client, GError **err);
