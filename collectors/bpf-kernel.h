@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only)
  *
- * The members of kernel types that the programs read. Where they are in the running kernel is
+ * The members of kernel types that the programs read. Their positions in the running kernel are
  * filled in when a program is loaded (CO-RE), so neither kernel headers nor a vmlinux.h is needed.
  */
 #ifndef VG_COLLECTORS_BPF_KERNEL_H
@@ -15,7 +15,7 @@
 #endif
 
 struct thread_info {
-    __u32 cpu; /* present where the architecture keeps it here: x86 from 5.16 on */
+    __u32 cpu; /* only on architectures that store it here: x86 since 5.16 */
 };
 
 struct task_struct;

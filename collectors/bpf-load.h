@@ -31,9 +31,9 @@ int vg_bpf_notes_fd(const vg_bpf *bpf); /* readable while there are notes */
 void vg_bpf_take_notes(vg_bpf *bpf, void (*take)(void *data, const struct vg_bpf_note *note),
                        void *data);
 
-/* Checks that all programs are still attached and run. Returns -1 and *err with the name of a
- * program otherwise. Between two calls this thread must have slept, unless they are less than 50
- * ms apart. */
+/* Checks that all programs are still attached and running. Otherwise, returns -1 and *err with the
+ * name of a program. This thread must have slept between two calls, unless they are less than 50 ms
+ * apart. */
 int vg_bpf_check(vg_bpf *bpf, GError **err);
 
 /* Return whether guest entries and exits are counted, and whether they could be; the last function

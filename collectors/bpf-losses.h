@@ -42,7 +42,7 @@ struct vg_bpf_losses_sink {
 };
 
 /* Reports new losses of the thread at slot. waited_ns is its wait time since the last reading; all
- * reported ns add up to it. The holder in an open wait may be corrected when the wait ends.
+ * reported ns add up to it. The holder during an open wait may be corrected when the wait ends.
  * Reported losses are never retracted: a holder that was charged too much is charged less later. */
 void vg_bpf_given_take(vg_bpf_given *given, const struct vg_bpf_reading *reading, uint32_t slot,
                        const vg_bpf_cells *cells, int64_t waited_ns,

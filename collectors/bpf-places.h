@@ -16,8 +16,8 @@ struct vg_bpf_places {
     struct vg_bpf_place last[VG_BPF_PLACES];
 };
 
-/* Adds new time to places (struct vg_place), in all no more than the thread ran and waited since
- * the last reading. A CPU whose place others took may get too little. */
+/* Adds new time to places (struct vg_place). The total is at most the time that the thread ran and
+ * waited since the last reading. A CPU whose place was reused for other CPUs may get too little. */
 void vg_bpf_places_take(struct vg_bpf_places *places, const struct vg_bpf_reading *reading,
                         int64_t run_ns, int64_t wait_ns, GArray *to);
 

@@ -26,7 +26,7 @@ struct vg_bpf_loss {
 
 /* Information about a thread from other sources. */
 struct vg_bpf_assumed {
-    enum vg_bpf_state state; /* state until its first event; UNSEEN if that event will show it */
+    enum vg_bpf_state state; /* state until its first event; UNSEEN if that event will reveal it */
     int64_t since_ns; /* time before this does not count; 0 if all time before its first event does
                          not */
     int64_t
@@ -51,9 +51,9 @@ struct vg_bpf_reading {
         losses[VG_BPF_LOSSES_MAX]; /* a holder may occur twice; evicted holders are missing */
 };
 
-/* Reads a record while programs may write to it. cpu_of returns the CPU with a number, or NULL.
- * Returns false if it was being written during all attempts, which cannot happen to a thread that
- * only sometimes has a CPU. */
+/* Reads a record while programs may be writing to it. cpu_of returns the CPU with a number, or
+ * NULL. Returns false if it was being written during all attempts, which cannot happen to a thread
+ * that has a CPU only part of the time. */
 bool vg_bpf_record_read(const struct vg_bpf_thread *shared,
                         const struct vg_bpf_cpu *(*cpu_of)(const void *data, int32_t cpu),
                         const void *data, const struct vg_bpf_assumed *assumed,

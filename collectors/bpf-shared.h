@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The layout of the memory shared by the BPF programs and the collector. The collector writes
- * which threads are watched; the programs write what happened. All data are polled, so that a
- * window costs no system call. Times are CLOCK_MONOTONIC nanoseconds. Counters only grow, and a
- * window is the difference of two readings.
+ * The layout of the memory shared by the BPF programs and the collector. The collector writes which
+ * threads are watched; the programs write what happened. All data are polled, so that a window
+ * costs no system call. Times are CLOCK_MONOTONIC nanoseconds. Counters only increase, and a window
+ * is the difference between two readings.
  *
  * bpf-slots sets which threads are watched. bpf-record reads a thread's record while it may be
- * written, protected by a sequence number. bpf-losses determines the holders that the thread
- * waited for, and bpf-places its activity on each CPU.
+ * written, protected by a sequence number. bpf-losses determines the holders that the thread waited
+ * for, and bpf-places its activity on each CPU.
  *
  * The holder of a CPU is only accounted while a thread waits for the CPU. Host processes are
  * separate holders if lanes and shares have space for them, but they never displace VMs. In
@@ -60,7 +60,7 @@
 #define VG_BPF_PID_MASK           0x3fffffffu
 
 enum vg_bpf_state {
-    VG_BPF_UNSEEN, /* no event since it is watched */
+    VG_BPF_UNSEEN, /* no event since the thread was first watched */
     VG_BPF_RUNNING,
     VG_BPF_WAIT_PREEMPT,
     VG_BPF_WAIT_WAKE,
@@ -183,8 +183,8 @@ struct vg_bpf_totals {
 
 #define VG_BPF_COMM_LEN 16 /* TASK_COMM_LEN */
 
-/* Names of processes that held a CPU or preempted, each at its pid modulo VG_BPF_NAMES. A later
- * process replaces an earlier. */
+/* Names of processes that held a CPU or preempted a thread, each at its pid modulo VG_BPF_NAMES. A
+ * later process replaces an earlier process. */
 #define VG_BPF_NAMES 4096
 struct vg_bpf_name {
     __s32 pid;
@@ -192,7 +192,7 @@ struct vg_bpf_name {
     __u64 comm[VG_BPF_COMM_LEN / 8]; /* name of its main thread */
 };
 
-/* A thread that may have to be watched, because its name is that of a vCPU or it entered a
+/* A thread that may have to be watched, because its name is that of a vCPU, or because it entered a
  * guest. */
 struct vg_bpf_note {
     __s32 tid;

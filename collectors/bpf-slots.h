@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Assigns watched threads a slot in the memory that the BPF programs may read at any moment. A
- * withdrawn slot is not reused before vg_bpf_slots_settle() has been called twice, a window apart.
- * By then no program that found the slot is still running. Works on any memory; one thread at a
- * time.
+ * Assigns to each watched thread a slot in the memory that the BPF programs may read at any moment.
+ * A withdrawn slot is not reused before vg_bpf_slots_settle() has been called twice, a window
+ * apart. By then no program that found the slot is still running. Works on any memory; one thread
+ * at a time.
  */
 #ifndef VG_COLLECTORS_BPF_SLOTS_H
 #define VG_COLLECTORS_BPF_SLOTS_H

@@ -3,8 +3,8 @@
  * A collector reads the live host, or a recording, and sends reports. The daemon runs it in a
  * thread named col-NAME; only the reports are shared. run() returns when vg_thread_stopping(), or
  * when there is nothing more to read. After a failure it does not return: it reports the state,
- * waits and retries. It sends a heartbeat (base/thread.h) at least every two seconds, unless a
- * foreign call hangs, which the heartbeat is meant to reveal.
+ * waits and retries. It sends a heartbeat (base/thread.h) at least every two seconds, unless a call
+ * to a library or the kernel hangs, which the missing heartbeat reveals.
  */
 #ifndef VG_COLLECTORS_COLLECTOR_H
 #define VG_COLLECTORS_COLLECTOR_H

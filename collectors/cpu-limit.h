@@ -14,11 +14,11 @@ typedef struct vg_cpu_limits vg_cpu_limits;
 vg_cpu_limits *vg_cpu_limits_new(const char *proc, const char *cgroup);
 void vg_cpu_limits_free(vg_cpu_limits *limits); /* NULL is fine */
 
-/* Moves such time to "limit" in the samples of the next window. It is taken first from time lost
- * to idle CPUs, with the preemptions that started it, and the rest from all other holders in
+/* Moves throttled time to "limit" in the samples of the next window. It is taken first from time
+ * lost to idle CPUs, with the preemptions that started it, and the rest from all other holders in
  * proportion. Reads files only for VMs that waited for more than a hundredth of their time, and
- * rarely for VMs that were never throttled. The first reading of a VM only initialises its
- * counter. */
+ * rarely for VMs that were never throttled. The first reading of a VM only initialises its counter.
+ */
 void vg_cpu_limits_settle(vg_cpu_limits *limits, struct vg_window *window);
 
 #endif

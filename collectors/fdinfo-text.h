@@ -25,7 +25,7 @@ struct vg_fdinfo_engine {
     bool has_cycles; /* has both counters of cycles */
     uint64_t busy_ns;
     uint64_t cycles;
-    uint64_t total_cycles; /* cycles that elapsed in the same time */
+    uint64_t total_cycles; /* cycles that elapsed during the same time */
     uint64_t capacity;     /* number of identical engines that this entry represents, at least 1 */
 };
 

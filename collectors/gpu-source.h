@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A source of GPU use by this host's VMs, for the GPU collector (collectors/gpu.c). Several
- * sources may have data about the same use. The collector queries them in order, so that a later
- * source finds the results of earlier ones in the window. All functions run on the collector's
- * thread.
+ * A source of GPU use by this host's VMs, for the GPU collector (collectors/gpu.c). Several sources
+ * may have data about the same use. The collector queries them in order, so that a source finds the
+ * results of earlier sources in the window. All functions run on the collector's thread.
  */
 #ifndef VG_COLLECTORS_GPU_SOURCE_H
 #define VG_COLLECTORS_GPU_SOURCE_H
@@ -54,8 +53,8 @@ struct vg_gpu_source_ops {
     /* Returns the time before the last window that no window covers, because the provider of the
      * data was unresponsive. NULL if that cannot happen. */
     int64_t (*missed_ns)(const vg_gpu_source *source);
-    /* Appends what the source measures, or why it cannot. Returns true if that is less than it
-     * should be. */
+    /* Appends what the source measures, or why it cannot measure. Returns true if it measures less
+     * than it should. */
     bool (*describe)(const vg_gpu_source *source, GString *text);
     /* Releases resources of other components, on the collector's thread before it ends. */
     void (*close)(vg_gpu_source *source);

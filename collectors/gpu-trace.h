@@ -21,8 +21,8 @@ struct vg_gpu_rings {
 };
 
 struct vg_gpu_trace_options {
-    const char *proc;    /* "/proc" but in tests */
-    const char *drm;     /* "/sys/class/drm" but in tests */
+    const char *proc;    /* "/proc" except in tests */
+    const char *drm;     /* "/sys/class/drm" except in tests */
     const char *tracefs; /* NULL for the usual mount point */
     double budget;       /* CPU seconds per second that it may use; 0 if unlimited */
     int64_t retry_ns;    /* first pause after a failure or over the budget; 0 for 30 s */

@@ -23,11 +23,11 @@ void vg_gpu_window_set_memory(GArray *gpus, const char *device, int64_t bytes, i
 
 /* Adds engine use (struct vg_gpu_sample) from a better source. For each of its devices it replaces
  * earlier data of all engines, except for memory. Earlier data remain where the better source
- * measured no use and another did. */
+ * measured no use and another source did. */
 void vg_gpu_window_lead(GArray *gpus, const GArray *better);
 
-/* Returns the part of `all`, which grew between since and now, that belongs to the time until end,
- * assuming even growth. The rest belongs to the next window. */
+/* `all` is an amount that increased between since and now. Returns the part of it that belongs to
+ * the time until end, assuming a constant rate. The rest belongs to the next window. */
 int64_t vg_gpu_window_share(int64_t all, int64_t since_ns, int64_t end_ns, int64_t now_ns);
 
 /* Returns the index of a device and engine in the window's gpus; adds them if missing. */

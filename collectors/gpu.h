@@ -29,7 +29,7 @@
 #define VG_GPU_SOURCES_MAX 5
 
 struct vg_gpu_options {
-    const char *proc; /* "/proc" but in tests */
+    const char *proc; /* "/proc" except in tests */
     int64_t window_ns;
     vg_window_grid *grid; /* window ends shared with other collectors; NULL for a private grid */
     int64_t sample_ns;    /* interval of samples of values that are not counters */

@@ -24,8 +24,8 @@ struct vg_guest_silence {
     uint64_t entries;
 };
 
-/* Call the first and the last for each window, and note in between with the figures of each KVM
- * vCPU thread. listening: entries are counted at all. */
+/* Call the first and the last function once for each window. In between, call the one that notes
+ * figures with those of each KVM vCPU thread. listening: entries are counted at all. */
 void vg_guest_silence_begin(struct vg_guest_silence *silence);
 void vg_guest_silence_note(struct vg_guest_silence *silence, const struct vg_cpu_figures *figures);
 void vg_guest_silence_end(struct vg_guest_silence *silence, bool listening);
@@ -55,9 +55,9 @@ struct vg_guest_thread {
 bool vg_guest_ticks_read(struct vg_guest_ticks *guest, const struct vg_guest_thread *thread,
                          struct vg_cpu_figures *figures);
 
-/* Records the figures of a vCPU thread (is_kvm: it is KVM's). Completes their guest time if
- * entries are not counted or are silent. known: the guest time of its VM was known until now.
- * Returns whether it is known now. */
+/* Records the figures of a vCPU thread (is_kvm: it is KVM's). Completes their guest time if entries
+ * are not counted or are silent. known: whether the guest time of its VM has been known so far.
+ * Returns whether it is still known. */
 bool vg_guest_silence_complete(struct vg_guest_silence *silence, struct vg_guest_ticks *guest,
                                bool is_kvm, bool listening, bool known,
                                struct vg_cpu_figures *figures,

@@ -15,8 +15,8 @@
 
 /* Roots are borrowed. */
 struct vg_host_contention {
-    const char *proc;   /* "/proc" but in tests */
-    const char *cgroup; /* "/sys/fs/cgroup" but in tests */
+    const char *proc;   /* "/proc" except in tests */
+    const char *cgroup; /* "/sys/fs/cgroup" except in tests */
     int64_t tick_ns;    /* unit of /proc/stat */
     bool read;
     int64_t steal_ns; /* counters at the last reading; -1 if not available */
@@ -42,8 +42,9 @@ void vg_host_contention_read(struct vg_host_contention *state, struct vg_host_sa
 void vg_host_contention_cut(struct vg_window *window, double part);
 
 /* Parse texts. They return -1 if the value is missing. /proc/stat: ticks of all CPUs that were
- * stolen, busy or idle, and the number of threads that run or wait for a CPU. cpu.pressure: us
- * during which some or all tasks waited. /proc/loadavg: returns false and leaves *ret unchanged. */
+ * stolen, busy or idle, and the number of threads that are running or waiting for a CPU.
+ * cpu.pressure: us during which some or all tasks waited. /proc/loadavg: returns false and leaves
+ * *ret unchanged. */
 int64_t vg_host_parse_steal(const char *stat);
 int64_t vg_host_parse_busy(const char *stat);
 int64_t vg_host_parse_runnable(const char *stat);

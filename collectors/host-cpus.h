@@ -16,9 +16,10 @@
 
 /* Initially zeroed; roots are borrowed. */
 struct vg_host_cpus {
-    const char *sys;                /* "/sys" but in tests */
-    int64_t tick_ns;                /* unit of /proc/stat */
-    const struct vg_cpu_list *only; /* borrowed: leave out other CPUs; NULL for none */
+    const char *sys; /* "/sys" except in tests */
+    int64_t tick_ns; /* unit of /proc/stat */
+    const struct vg_cpu_list
+        *only;         /* borrowed: other CPUs are left out; NULL to include all CPUs */
     GArray *last;      /* struct vg_host_cpu: counters at the last reading; NULL before the first */
     GHashTable *nodes; /* CPU -> its NUMA node; NULL if not read yet */
 };

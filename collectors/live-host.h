@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads for a window what is of the whole host and of no VM: its CPUs and how scarce things were,
- * and now and then its programs. One thread.
+ * Reads the figures of a window that belong to the whole host and not to a VM: the use of its CPUs,
+ * the contention for resources and, from time to time, its programs. One thread.
  */
 #ifndef VG_COLLECTORS_LIVE_HOST_H
 #define VG_COLLECTORS_LIVE_HOST_H
@@ -20,7 +20,8 @@ void vg_live_host_init(struct vg_live_host *host, const char *proc, const char *
                        const char *sys);
 void vg_live_host_clear(struct vg_live_host *host);
 
-/* Reads the CPUs of the host and how scarce things were, after the VMs of the window. */
+/* Reads the use of the host's CPUs and the contention for resources. Called after the VMs of the
+ * window have been read. */
 void vg_live_host_read(struct vg_live_host *host, struct vg_window *window);
 
 #endif

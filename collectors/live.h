@@ -4,14 +4,14 @@
  * ladder, best first. If a source fails, the next replaces it immediately, and it is retried after
  * a delay that grows each time.
  *
- * A source that exceeds the budget is treated alike. After some windows over the budget it reduces
- * its effort. After another minute over it, a cheaper source replaces it. After a minute below
- * half the budget, the effort increases again. A whole minute, because the cheapest source cannot
- * determine what ran while a VM waited.
+ * A source that exceeds the budget is treated in a similar way. After several windows over the
+ * budget, it reduces its effort. After another minute over the budget, a cheaper source replaces
+ * it. After a minute below half the budget, the effort increases again. The delay is a whole minute
+ * because the cheapest source cannot determine what ran while a VM waited.
  *
- * Windows end at multiples of window_ns since the epoch (collectors/window-grid.h). A window with
- * a change to a lower source cannot be reported, because nothing was measured at its start. It is
- * missing, and the next window says so.
+ * Windows end at multiples of window_ns since the epoch (collectors/window-grid.h). A window with a
+ * change to a lower source cannot be reported, because nothing was measured at its start. That
+ * window is missing, which the next window reports.
  */
 #ifndef VG_COLLECTORS_LIVE_H
 #define VG_COLLECTORS_LIVE_H
@@ -23,7 +23,7 @@
 #define VG_LIVE_SOURCES_MAX 4
 
 struct vg_live_options {
-    const char *proc; /* "/proc" but in tests */
+    const char *proc; /* "/proc" except in tests */
     int64_t window_ns;
     vg_window_grid *grid; /* window ends shared with other collectors; NULL for a private grid */
     double budget;        /* CPU seconds per second that measuring may use; 0 if unlimited */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Counts how often and how long NVIDIA's vGPU scheduler gave out an engine, from its log. The
- * library returns the newest entries repeatedly. Pure; one thread.
+ * Counts, from the log of NVIDIA's vGPU scheduler, how often and for how long the scheduler
+ * assigned an engine. The library returns the newest entries repeatedly. Pure; one thread.
  */
 #ifndef VG_COLLECTORS_NVML_LOG_H
 #define VG_COLLECTORS_NVML_LOG_H

@@ -63,9 +63,9 @@ unsigned long long vg_nvml_news_after(struct vg_nvml_news *news, int64_t now_ns)
 bool vg_nvml_news_is_new(struct vg_nvml_news *news, unsigned long long after,
                          unsigned long long time, unsigned long long *last, int64_t now_ns);
 
-/* Appends the mean as time in a window of this length, which the samples cover approximately, and
- * starts over. If no use was reported, appends memory only. Returns false if no use was
- * reported. */
+/* Appends the mean use, converted to time in a window of this length, which the samples cover
+ * approximately. Then starts over. If no use was reported, appends memory only. Returns false if no
+ * use was reported. */
 bool vg_nvml_use_take(struct vg_nvml_use *use, const char *device, int64_t window_ns, GArray *gpus);
 
 /* The same for a part of a device: one row for its SMs, with the name of this engine. */

@@ -2,8 +2,8 @@
  *
  * The parts of NVIDIA's management library that are used here. The library is loaded at run time,
  * because it belongs to the driver, must match its version, and is missing on hosts without the
- * driver. Data layouts follow its public ABI, which only grows by functions with new names. One
- * thread, although the library supports several.
+ * driver. Data layouts follow its public ABI, which is only extended by functions with new names.
+ * One thread, although the library supports several.
  */
 #ifndef VG_COLLECTORS_NVML_H
 #define VG_COLLECTORS_NVML_H
@@ -198,7 +198,8 @@ struct vg_nvml_scheduler_caps {
     unsigned arr_factor_min;
 };
 
-/* The library's functions. All except the first five are NULL if the library lacks them. */
+/* The library's functions. All except the first five are NULL if they are missing in the library.
+ */
 struct vg_nvml {
     int (*init)(void);
     int (*shutdown)(void);

@@ -56,8 +56,9 @@ int vg_perf_events_follow_cpus(vg_perf_events *events, GError **err);
 bool vg_perf_events_see_optional(const vg_perf_events *events);
 int vg_perf_events_switch_optional(vg_perf_events *events, bool on, GError **err);
 
-/* Return whether each switch is also recorded by the incoming thread, whatever the outgoing
- * thread, and turn that on or off. Initially as the set says. */
+/* The first function returns whether each switch is also recorded by the incoming thread,
+ * regardless of the outgoing thread. The second turns this on or off. The initial value is in the
+ * set. */
 bool vg_perf_events_see_arrivals(const vg_perf_events *events);
 int vg_perf_events_switch_arrivals(vg_perf_events *events, bool on, GError **err);
 

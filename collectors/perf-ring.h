@@ -26,7 +26,7 @@ struct vg_perf_ring {
     char *whole;                       /* buffer for a record that wraps around the end */
 };
 
-/* Initialises a ring that is mapped with 1 + n pages. The mapping stays the caller's. */
+/* Initialises a ring that is mapped with 1 + n pages. The mapping still belongs to the caller. */
 void vg_perf_ring_init(struct vg_perf_ring *ring, void *mapped, size_t page_bytes,
                        size_t data_bytes);
 void vg_perf_ring_clear(struct vg_perf_ring *ring);
@@ -39,8 +39,8 @@ bool vg_perf_ring_look(struct vg_perf_ring *ring);
  * *ret_damaged if the data are not a record; everything seen is then discarded. */
 const struct perf_event_header *vg_perf_ring_next(struct vg_perf_ring *ring, bool *ret_damaged);
 
-/* Returns the space of all records returned until now to the kernel. They must not be accessed any
- * more. vg_perf_ring_next() also does this occasionally. */
+/* Gives the space of all records returned so far back to the kernel. These records must no longer
+ * be accessed. vg_perf_ring_next() also does this occasionally. */
 void vg_perf_ring_release(struct vg_perf_ring *ring);
 
 /* The fields of all records: PERF_SAMPLE_TID, TIME and CPU. Samples also have the raw data. */
@@ -49,7 +49,7 @@ void vg_perf_ring_release(struct vg_perf_ring *ring);
 enum vg_perf_kind {
     VG_PERF_SAMPLE,
     VG_PERF_LOST,      /* count: records lost before this record */
-    VG_PERF_SWITCH_IN, /* tid runs now, after other_tid */
+    VG_PERF_SWITCH_IN, /* tid is now running, after other_tid */
     VG_PERF_OTHER
 };
 

@@ -21,7 +21,7 @@ typedef struct vg_perf_watch vg_perf_watch;
 vg_perf_watch *vg_perf_watch_new(const char *proc, int64_t tick_ns);
 void vg_perf_watch_free(vg_perf_watch *watch); /* NULL is fine */
 
-/* Takes the current VMs. vms: struct vg_proc_vm *. */
+/* Sets the current VMs. vms: struct vg_proc_vm *. */
 void vg_perf_watch_see(vg_perf_watch *watch, vg_topology *topology, const GPtrArray *vms,
                        vg_thread *self);
 

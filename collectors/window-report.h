@@ -18,7 +18,8 @@ struct vg_window_meter {
     uint64_t events;
 };
 
-/* Begins before the first window: CPU time counts from now on, events from the first one. */
+/* Must be called before the first window. CPU time is counted from now on, and events from the
+ * first event. */
 void vg_window_meter_start(struct vg_window_meter *meter);
 
 /* Makes the report of a window. All measures come from the collector; confidence is the part of the

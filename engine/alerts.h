@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Watches how much CPU time the host or VMs lose, and reports when that has been too much for some
- * time. Pure; one thread at a time.
+ * Monitors how much CPU time the host or VMs lose, and reports when the losses have been too large
+ * for some time. Pure; one thread at a time.
  */
 #ifndef VG_ENGINE_ALERTS_H
 #define VG_ENGINE_ALERTS_H
@@ -22,9 +22,9 @@
 struct vg_alert_rule {
     const char *name;
     double lost_cores; /* the limit, > 0 */
-    int64_t for_ns;    /* the time over which the mean is made, > 0 */
-    /* a pattern with * and ? for names, also those in OpenStack, or UUIDs; NULL or empty for all
-     * VMs together */
+    int64_t for_ns;    /* the period of the mean, > 0 */
+    /* a pattern with * and ? for names (including those in OpenStack) or UUIDs; NULL or empty for
+     * all VMs together */
     const char *vm;
     int64_t clear_for_ns; /* 0 to end with the first window below the limit */
 };
@@ -45,7 +45,7 @@ typedef void vg_alert_receiver(void *data, const struct vg_alert_change *change)
 
 typedef struct vg_alerts vg_alerts;
 
-/* Makes the alerts; rules are copied. */
+/* Creates the alerts; rules are copied. */
 vg_alerts *vg_alerts_new(const struct vg_alert_rule *rules, size_t n_rules);
 void vg_alerts_free(vg_alerts *alerts); /* NULL is accepted */
 
@@ -60,8 +60,8 @@ void vg_alerts_step(vg_alerts *alerts, const struct vg_window *window, int64_t o
                     vg_alert_names *name, void *names, vg_alert_receiver *told, void *data);
 
 /* Restores an alert that was raised in an earlier run, if its rule still exists. It is not raised
- * again. It ends at the earliest after windows of the rule's time, because losses and VMs are
- * unknown before. Returns false if there is no such rule. */
+ * again. It does not end before windows for the rule's whole period have arrived, because losses
+ * and VMs are unknown until then. Returns false if there is no such rule. */
 bool vg_alerts_restore(vg_alerts *alerts, const struct vg_active_alert *alert);
 
 /* Appends the raised alerts (struct vg_active_alert), by rule and name; the list frees them. */

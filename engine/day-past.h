@@ -12,7 +12,8 @@
 
 #include "engine/vm-track.h"
 
-/* The longest gap in a day, in means. A longer one ends the day before it. */
+/* The longest gap in a day, as a number of means. The part of the day before a longer gap is
+ * dropped. */
 #define VG_DAY_GAP_MAX 12
 
 typedef struct vg_day_past vg_day_past;
@@ -25,8 +26,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_day_past, vg_day_past_free)
  * its demand; gpu: its GPU intensity, or -1 if it is unknown. A gap repeats the mean before it. */
 void vg_day_past_add(vg_day_past *past, const char *uuid, int64_t end_ns, double cores, double gpu);
 
-/* Puts the past before the day of a VM that has been measured since. offset_ns: epoch - the clock
- * of the windows. */
+/* Adds the past before the day of a VM that has been measured since vgpud started. offset_ns: epoch
+ * - the clock of the windows. */
 void vg_day_past_restore(const vg_day_past *past, int64_t offset_ns, struct vg_vm_track *track);
 
 /* Adds the VMs without a track to a list of departed VMs. */

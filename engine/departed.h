@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * VMs that a host no longer has, for 24 hours; inside the engine only. One thread at a time.
+ * The VMs that left a host in the last 24 hours; used only inside the engine. One thread at a time.
  */
 #ifndef VG_ENGINE_DEPARTED_H
 #define VG_ENGINE_DEPARTED_H
 
 #include "engine/vm-track.h"
 
-/* Makes an empty list. The caller unrefs it. */
+/* Creates an empty list. The caller unrefs it. */
 GPtrArray *vg_departed_new(void);
 
 /* Adds a VM that is no longer in the windows of its host, if it has a UUID. */
@@ -17,7 +17,8 @@ void vg_departed_add(GPtrArray *list, const struct vg_vm_track *track);
 void vg_departed_add_day(GPtrArray *list, const char *uuid, int64_t last_ns, const GArray *cpu,
                          const GArray *gpu);
 
-/* Remove a VM that is back, and VMs that left more than 24 h ago. */
+/* The first function removes a VM that has returned. The second removes VMs that left more than 24
+ * h ago. */
 void vg_departed_remove(GPtrArray *list, const char *uuid);
 void vg_departed_expire(GPtrArray *list, int64_t now_ns);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine: window samples in, snapshots out. It has one step function, no I/O and no clock, and
- * works the same for a recording and a running daemon. For every VM of every host, it stores the
- * score, the sums since the VM was first seen, an EWMA of every rate, and a demand profile of at
- * most VG_SNAPSHOT_PROFILE_MAX windows. A running daemon forgets VMs that have been missing from
+ * The engine converts window samples to snapshots. It has one step function, no I/O and no clock,
+ * and works the same for a recording and a running daemon. For every VM of every host, it stores
+ * the score, the sums since the VM was first seen, an EWMA of every rate, and a demand profile of
+ * at most VG_SNAPSHOT_PROFILE_MAX windows. A running daemon forgets VMs that have been missing from
  * VG_ENGINE_FORGET_WINDOWS windows of their host, so memory is bounded by the number of existing
  * VMs. VMs of a recording are never forgotten.
  *
@@ -19,7 +19,7 @@
 #include "model/window.h"
 #include "policy/policy-conf.h"
 
-/* As long as a profile, which then has no window of the VM left. */
+/* Equal to the length of a profile, which then no longer has any window of the VM. */
 #define VG_ENGINE_FORGET_WINDOWS VG_SNAPSHOT_PROFILE_MAX
 
 /* Maximum number of GPU engines per VM; others are left out. */
@@ -33,7 +33,8 @@
  * this many consecutive omissions, the profile restarts with the new length. */
 #define VG_ENGINE_ODD_WINDOWS 3
 
-/* The day of a VM is kept live, in means of this length, and is in snapshots from an hour on. */
+/* In a running daemon, the day of a VM is stored as means over periods of this length. Snapshots
+ * contain it once it covers an hour. */
 #define VG_ENGINE_DAY_NS      (INT64_C(300) * 1000000000)
 #define VG_ENGINE_DAY_WINDOWS 288
 #define VG_ENGINE_DAY_MIN     12

@@ -38,11 +38,11 @@ struct vg_gather {
     struct source sources[VG_GATHER_SOURCES_MAX];
     unsigned int n_sources;
     GPtrArray *parts;     /* struct part, sorted by end, then by source */
-    GPtrArray *pieces;    /* struct part that made no window, and may belong to the next one */
+    GPtrArray *pieces;    /* struct part that made no window, and may belong to the next window */
     int64_t closed_ns;    /* the end of the newest window that was closed */
     int64_t measured_ns;  /* and of the newest one that has CPU figures */
     uint64_t cpu_missed;  /* windows whose CPU figures arrived too late; not reported yet */
-    uint64_t gpu_missed;  /* the same for GPU use, for times in lost */
+    uint64_t gpu_missed;  /* the same for GPU use, for the times in `lost` */
     GArray *lost;         /* successive spans of time that are reported as missing */
     int64_t forgotten_ns; /* all time before this is also reported */
     GArray *closed_parts; /* struct closed, the newest ones, to distinguish late parts from
@@ -60,7 +60,7 @@ struct closed {
 /* Assigns the common ids to the VMs of a part. */
 void vg_gather_rename(vg_gather *gather, struct part *part);
 
-/* Drops VMs that were in no window for a long time. */
+/* Drops VMs that have not been in any window for a long time. */
 void vg_gather_forget(vg_gather *gather);
 
 /* Removes a part's figures before begin_ns, which is in no open window. Returns false if nothing is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Joins the measurements of several collectors for the same time into one window. The windows of
+ * Joins the measurements of several collectors for the same period into one window. The windows of
  * all sources end at the same moments. A window is complete when all running sources have passed
  * its end, or after one more window of grace plus the lag of missing sources that are known to be
  * late. Later parts and duplicates are counted and dropped, and incomplete windows are counted.
@@ -66,8 +66,8 @@ enum vg_gather_taken vg_gather_put(vg_gather *gather, unsigned int source,
                                    struct vg_window *take_window,
                                    const struct vg_provenance *provenance, int64_t clock_offset_ns);
 
-/* Returns the oldest window that is complete, or whose grace is over at now (on the windows'
- * clock). Returns false if there is none. */
+/* Returns the oldest window that is complete, or whose grace period has ended at now (on the
+ * windows' clock). Returns false if there is none. */
 bool vg_gather_next(vg_gather *gather, int64_t now_ns, struct vg_gathered *ret);
 
 void vg_gather_read_stats(const vg_gather *gather, struct vg_gather_stats *ret);

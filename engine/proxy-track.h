@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine's memory of the proxies of a host; inside the engine only. One thread at a time.
+ * The proxies of a host as the engine stores them; used only inside the engine. One thread at a
+ * time.
  */
 #ifndef VG_ENGINE_PROXY_TRACK_H
 #define VG_ENGINE_PROXY_TRACK_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine's memory of one VM; inside the engine only. One thread at a time.
+ * One VM as the engine stores it; used only inside the engine. One thread at a time.
  */
 #ifndef VG_ENGINE_VM_TRACK_H
 #define VG_ENGINE_VM_TRACK_H
@@ -58,7 +58,7 @@ struct vg_vm_track {
     GArray *profile_gpu;       /* double, -1 where the GPU side is unknown */
     int64_t last_ns;           /* the end of the last window that it was in */
     GArray *day_cpu, *day_gpu; /* the same for the day */
-    int64_t day_ns;            /* the length that the next mean has, and its sums */
+    int64_t day_ns;            /* the length of the next mean so far, and its sums */
     double day_demand_ns;
     double day_active_ns; /* -1 where the GPU side is unknown */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The CPUs of this host as the operator lists them. Without a list, they are all CPUs that are
- * online. vgpud's own affinity mask says nothing about the host: a systemd unit may narrow it.
+ * online. vgpud's own affinity mask is not used, because a systemd unit may restrict it.
  */
 #ifndef VG_HOST_CPU_LIST_H
 #define VG_HOST_CPU_LIST_H
@@ -19,7 +19,7 @@ struct vg_cpu_list {
 
 /* Reads a list such as "0-3,8", the form of the kernel's cpulist files, with or without a newline.
  * Fails with VG_E_INVALID if it is empty or malformed, a range goes down, or a CPU is not below
- * VG_CPU_LIMIT. On failure, *ret stays unchanged. */
+ * VG_CPU_LIMIT. On failure, *ret is unchanged. */
 int vg_cpu_list_parse(const char *text, struct vg_cpu_list *ret, GError **err);
 
 bool vg_cpu_list_has(const struct vg_cpu_list *list, int32_t cpu);

@@ -28,7 +28,7 @@ struct vg_domain_device {
     char *guest_path;
     /* "0000:41:00.0" for PCI, the UUID in lower case for MDEV, otherwise NULL */
     char *source_address;
-    bool managed; /* a hostdev that libvirt itself gives to vfio-pci */
+    bool managed; /* a hostdev that libvirt itself binds to vfio-pci */
     char *xml;    /* the element */
 };
 
@@ -45,7 +45,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_domain_device, vg_domain_device_free)
 bool vg_domain_device_is(const vg_domain_device *device, const char *alias,
                          const char *source_address);
 
-/* Returns the first such device, borrowed, or NULL if not found. */
+/* Returns the first device with this alias or source_address, borrowed, or NULL if not found. */
 const vg_domain_device *vg_domain_devices_find(const GPtrArray *devices, const char *alias,
                                                const char *source_address);
 

@@ -7,10 +7,10 @@
 
 enum vg_domain_class {
     VG_DOMAIN_CLASS_NEW,        /* of a libvirt that is newer than the table */
-    VG_DOMAIN_CLASS_TRAVELS,    /* it goes with the VM, and needs nothing of the target */
-    VG_DOMAIN_CLASS_TARGET,     /* what it names must exist on the target */
+    VG_DOMAIN_CLASS_TRAVELS,    /* it moves with the VM, and requires nothing of the target */
+    VG_DOMAIN_CLASS_TARGET,     /* the object that it names must exist on the target */
     VG_DOMAIN_CLASS_BLOCKS,     /* with it, some or all VMs cannot be migrated */
-    VG_DOMAIN_CLASS_IRRELEVANT, /* it means nothing to QEMU, or nothing for a move */
+    VG_DOMAIN_CLASS_IRRELEVANT, /* it is irrelevant to QEMU, or to a move */
     VG_DOMAIN_CLASS_MAX
 };
 

@@ -10,7 +10,7 @@
 #include "model/inventory.h"
 
 /* Sets manager and manager_move of a VM, whose name and UUID must be set, from the marks that
- * managers other than nova leave in its domain. Leaves them unchanged without a mark. */
+ * managers other than nova leave in its domain. If there is no mark, they are unchanged. */
 void domain_manager_read(const xmlNode *domain, struct vg_inv_vm *vm);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * PCI functions that count as GPUs by the operator's choice although their class is neither 03 nor
- * 12, and management controllers' displays, which do not count although their class is 03.
+ * PCI functions that the operator declares to be GPUs although their class is neither 03 nor 12.
+ * Also, displays of management controllers, which do not count as GPUs although their class is 03.
  */
 #ifndef VG_HOST_GPU_CARDS_H
 #define VG_HOST_GPU_CARDS_H

@@ -10,7 +10,7 @@
 /* Returns the number of this host's CPUs (host/cpu-list.h) that are online; 0 if none is. */
 int64_t vg_host_facts_cpus(void);
 
-/* Reads the CPUs, the memory and the free memory. Unknown values stay 0. */
+/* Reads the CPUs, the memory and the free memory. Unknown values remain 0. */
 void vg_host_facts_read(vg_inventory *inventory);
 
 /* Completes an inventory of this machine with these facts where libvirt has reported less. The

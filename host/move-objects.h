@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lists what a domain uses of libvirt's own objects: networks, pools, secrets, filters. Pure; any
+ * Lists the objects of libvirt that a domain uses: networks, pools, secrets and filters. Pure; any
  * thread.
  */
 #ifndef VG_HOST_MOVE_OBJECTS_H
@@ -13,7 +13,7 @@ enum vg_move_object_kind {
     VG_MOVE_NETWORK,
     VG_MOVE_POOL,
     VG_MOVE_SECRET, /* its name is its UUID */
-    VG_MOVE_FILTER, /* of packets */
+    VG_MOVE_FILTER, /* a filter for packets */
     VG_MOVE_OBJECT_MAX
 };
 

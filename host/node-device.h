@@ -19,7 +19,8 @@ enum vg_node_device_kind {
      * GPU (host/gpu-cards.h) */
     VG_NODE_DEVICE_GPU,
     VG_NODE_DEVICE_FUNCTION,  /* another PCI function of a kind that cards with GPUs have */
-    VG_NODE_DEVICE_NEIGHBOUR, /* any other except a bridge: it may be in the IOMMU group of a GPU */
+    VG_NODE_DEVICE_NEIGHBOUR, /* any other function except a bridge: it may be in the IOMMU group of
+                                 a GPU */
     VG_NODE_DEVICE_MDEV,
 };
 
@@ -52,10 +53,10 @@ vg_node_device *vg_node_device_read(const char *xml, GError **err);
 void vg_node_device_free(vg_node_device *device); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_node_device, vg_node_device_free)
 
-/* Puts GPUs (by address) and mdevs (by UUID) into an inventory that has none, and what is then
- * known of the devices of its VMs into these (vg_gpu_parts_assign_vms()). Virtual functions of a
- * GPU are parts of it: their mdev types are added up, and their mdevs are the GPU's. So are other
- * functions in its slot, and what else is in its IOMMU group. */
+/* Adds GPUs (by address) and mdevs (by UUID) to an inventory that has none. Also adds to the
+ * devices of its VMs the facts that this reveals (vg_gpu_parts_assign_vms()). Virtual functions of
+ * a GPU are parts of it: their mdev types are added up, and their mdevs belong to the GPU. Other
+ * functions in the GPU's slot and other devices in its IOMMU group are also parts of it. */
 void vg_node_devices_put(const GPtrArray *devices, vg_inventory *inventory);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Checks paths of this host, which may be on a file system that does not respond. A separate
- * process, without files and threads, does the checking, and is left behind if it hangs. Any
- * thread.
+ * process, without files and threads, does the checking, and is abandoned if it hangs. Any thread.
  */
 #ifndef VG_HOST_PATH_LOOK_H
 #define VG_HOST_PATH_LOOK_H
@@ -24,8 +23,8 @@ struct vg_path_look {
 };
 
 /* Checks paths (char *), with the defaults if look is NULL. Returns struct vg_path_seen, one for
- * each path and in the same order, freed with the array. A path that this process cannot see is
- * unknown, for lack of permission or because its mounts differ from the host's. */
+ * each path and in the same order, freed with the array. A path is unknown if this process cannot
+ * access it, because permission is missing or because its mounts differ from the host's. */
 GPtrArray *vg_path_look(const GPtrArray *paths, const struct vg_path_look *look);
 
 #endif

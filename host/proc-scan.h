@@ -6,8 +6,8 @@
  * listed again within two seconds after their number changes.
  *
  * Processes started by a VM's process, directly or indirectly, work for that VM and are its
- * helpers. An example is virglrenderer's render server, which renders for the guest's virtio-gpu.
- * A helper remains one when its parent ends. One thread.
+ * helpers. An example is virglrenderer's render server, which renders for the guest's virtio-gpu. A
+ * process remains a helper when its parent ends. One thread.
  */
 #ifndef VG_HOST_PROC_SCAN_H
 #define VG_HOST_PROC_SCAN_H
@@ -30,7 +30,7 @@ struct vg_proc_vcpu {
 struct vg_proc_vm {
     uint32_t id; /* dense, from 0, never reused */
     int32_t pid;
-    uint64_t start_ticks;      /* the start of the process, as the pid alone may come back */
+    uint64_t start_ticks;      /* the start of the process, because the pid alone may be reused */
     char name[VG_VM_NAME_MAX]; /* from the command line, otherwise "qemu-PID" */
     char uuid[VG_UUID_LEN];    /* empty if unknown */
     GArray *vcpus;             /* struct vg_proc_vcpu, sorted by index, then tid */
@@ -75,8 +75,8 @@ const GPtrArray *vg_proc_scan_vms(const vg_proc_scan *scan);
 /* Appends the pids (int32_t) of all processes of the last update, in no order. */
 void vg_proc_scan_pids(const vg_proc_scan *scan, GArray *pids);
 
-/* Chooses between two processes that claim to be the same VM: libvirt's own, otherwise the
- * earlier, which may be NULL. */
+/* Chooses between two processes that claim to be the same VM: libvirt's own, otherwise the earlier
+ * process, which may be NULL. */
 const struct vg_proc_vm *vg_proc_vm_choose(const struct vg_proc_vm *before,
                                            const struct vg_proc_vm *vm);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Parses and reads the texts of /proc about processes and threads. Pure, except for functions that
- * start with vg_proc_read. The kernel's texts are not trusted: malformed text gives false. Any
- * thread.
+ * start with vg_proc_read. The kernel's texts are not trusted: functions return false for malformed
+ * text. Any thread.
  */
 #ifndef VG_HOST_PROC_TEXT_H
 #define VG_HOST_PROC_TEXT_H
@@ -70,8 +70,8 @@ bool vg_proc_parse_throttled(const char *text, int64_t *ret_ns);
 void vg_proc_parse_qemu(const char *cmdline, size_t size, char ret_name[VG_VM_NAME_MAX],
                         char ret_uuid[VG_UUID_LEN]);
 
-/* Reads both files of a thread below proc. Returns false if the thread does not exist or the files
- * cannot be read. */
+/* Reads the files `stat` and `status` of a thread below proc. Returns false if the thread does not
+ * exist or the files cannot be read. */
 bool vg_proc_read_thread(const char *proc, int32_t pid, int32_t tid, struct vg_proc_stat *ret_stat,
                          struct vg_proc_schedstat *ret_sched);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * QEMU's answers through its monitor (QMP), as returned by virDomainQemuMonitorCommand(). An
- * incomplete answer never counts as good. Any thread; the caller owns returned strings.
+ * incomplete answer never counts as a success. Any thread; the caller owns returned strings.
  */
 #ifndef VG_HOST_QEMU_ANSWER_H
 #define VG_HOST_QEMU_ANSWER_H

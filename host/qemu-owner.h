@@ -21,13 +21,14 @@ struct vg_qemu_owner {
 };
 
 /* Sets the user that the host's libvirt starts QEMU as, or -1 if unknown. It is known once libvirt
- * was read. */
+ * has been read. */
 void vg_qemu_owner_set_user(int64_t user);
 
-/* Reads the user of libvirt's label "+64055:+64055" or "qemu:qemu". Returns -1 if it names none. */
+/* Reads the user of libvirt's label "+64055:+64055" or "qemu:qemu". Returns -1 if it does not state
+ * a user. */
 int64_t vg_qemu_owner_parse_label(const char *label);
 
-/* Reads this of a process; proc is "/proc" except in tests. */
+/* Reads these properties of a process; proc is "/proc" except in tests. */
 void vg_qemu_owner_read(const char *proc, int32_t pid, struct vg_qemu_owner *ret);
 
 /* Returns whether a process is libvirt's, by its control group or by its user, which must be this

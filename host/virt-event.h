@@ -15,10 +15,10 @@
 #include "base/thread.h"
 
 /* Starts the loop, before the first connection is opened; also keeps libvirt from writing to
- * standard error. Does nothing if the loop runs already. Any thread. */
+ * standard error. Does nothing if the loop is already running. Any thread. */
 int vg_virt_event_start(GError **err);
 
-/* Returns the thread, for its supervisor; NULL if it does not run. Valid until
+/* Returns the thread, for its supervisor; NULL if it is not running. Valid until
  * vg_virt_event_stop(). */
 const vg_thread *vg_virt_event_thread(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads a whole host, as one libvirt connection shows it. One thread; every call may block as long
- * as libvirt does.
+ * Reads the state of a whole host through one libvirt connection. One thread; every call may block
+ * as long as libvirt does.
  */
 #ifndef VG_HOST_VIRT_READ_H
 #define VG_HOST_VIRT_READ_H
@@ -22,13 +22,13 @@ vg_virt_reader *vg_virt_reader_new(const char *uri, const char *host_name, const
 void vg_virt_reader_free(vg_virt_reader *reader);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_virt_reader, vg_virt_reader_free)
 
-/* Forgets what is remembered of the host, after a new connection or a change of devices. */
+/* Drops the cached data about the host. Called after a new connection or a change of devices. */
 void vg_virt_reader_forget_host(vg_virt_reader *reader);
 void vg_virt_reader_forget_devices(vg_virt_reader *reader);
 
-/* Reads everything. Returns NULL if the connection does not answer. *ret_missing describes any
- * data that could not be read, or is NULL. Free memory keeps its old value while it changes
- * little, because a value that changes constantly is not news. */
+/* Reads everything. Returns NULL if the connection does not answer. *ret_missing describes any data
+ * that could not be read, or is NULL. Small changes of free memory are ignored, because otherwise
+ * every read would report a change. */
 vg_inventory *vg_virt_read(vg_virt_reader *reader, virConnectPtr connection, char **ret_missing,
                            GError **err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads from the XML of a domain what programs in its guest have of the host's GPU through
+ * Reads from the XML of a domain which access programs in its guest have to the host's GPU through
  * virtio-gpu. Pure; any thread.
  */
 #ifndef VG_HOST_VIRTIO_GPU_H

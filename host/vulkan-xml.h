@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Adds Vulkan (Venus on virtio-gpu) to the XML of a domain, and removes it again. The changes are
- * recorded in the domain's metadata, so that they can be reverted even if the domain was changed
- * otherwise in between. Pure; any thread.
+ * recorded in the domain's metadata, so that they can be reverted even if the domain has been
+ * changed in other ways in the meantime. Pure; any thread.
  */
 #ifndef VG_HOST_VULKAN_XML_H
 #define VG_HOST_VULKAN_XML_H
@@ -32,11 +32,11 @@ struct vg_vulkan_found {
 
 int vg_vulkan_xml_read(const char *xml, struct vg_vulkan_found *ret, GError **err);
 
-/* Returns the domain with Vulkan. Fails with VG_E_CONFLICT if it has that already by other means,
- * or its video card or emulator cannot be changed so. */
+/* Returns the domain with Vulkan. Fails with VG_E_CONFLICT if the domain already has Vulkan by
+ * other means, or if its video card or emulator cannot be changed in this way. */
 char *vg_vulkan_xml_enable(const char *xml, const struct vg_vulkan_request *request, GError **err);
 
-/* Checks that libvirt has kept all that matters of what vg_vulkan_xml_enable() has put in. */
+/* Checks that libvirt has kept all essential changes of vg_vulkan_xml_enable(). */
 int vg_vulkan_xml_check(const char *xml, GError **err);
 
 /* Creates the element for the metadata, which records the change from `before` to `after`. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compares XML elements, and reverts a change of an element that may have been changed otherwise
- * since. Pure; any thread, each with its own documents.
+ * Compares XML elements, and reverts a change of an element even if the element has been changed in
+ * other ways since. Pure; any thread, each with its own documents.
  */
 #ifndef VG_HOST_XML_UNDO_H
 #define VG_HOST_XML_UNDO_H

@@ -40,8 +40,10 @@ struct cpu_thread {
     bool in_guest;   /* between kvm_entry and kvm_exit */
     bool attributed; /* the current wait is in its CPU's list of waiters */
     bool left_idle;  /* the current wait started when it left its CPU idle */
-    int32_t cpu;     /* runs there, waits for it, or was last there; or VG_NONE */
-    int64_t since;   /* time is accounted up to here; may be in the future, after a reported loss */
+    int32_t cpu; /* where the thread is running, for which it is waiting, or where it last was; or
+                    VG_NONE */
+    int64_t
+        since; /* time is accounted up to this point; may be in the future, after a reported loss */
     int64_t guest_since;
     int64_t charged; /* the current wait is charged to aggressors up to here */
     struct cpu_thread *next_waiter, **waiter_link;
@@ -118,10 +120,10 @@ cpu_ledger_tell(const struct vg_cpu_ledger *ledger, const struct cpu_thread *thr
         cpu_ledger_tell_watch(ledger, thread, cpu, now);
 }
 
-/* Records the end of such a wait. */
+/* Records the end of a wait that started when the thread left its CPU idle. */
 void cpu_limit_add_end(struct cpu_limit *limit, int64_t now);
 
-/* Returns whether these waits are as regular as a quota causes them. */
+/* Returns whether these waits are as regular as those that a quota causes. */
 bool cpu_limit_is_regular(const struct cpu_limit *limit);
 
 /* Marks the running thread as a vCPU. If its process was not known to be a VM, the preemption that

@@ -2,14 +2,14 @@
  *
  * The CPU ledger: which threads ran, which waited, and what held the CPU in the meantime. It
  * receives events in time order. It keeps the figures of model/cpu-figures.h for every thread, and
- * for every VM thread which aggressors held the CPU while it waited.
+ * for every VM thread which aggressors held the CPU while that thread waited.
  *
  * A thread is unseen, running on a CPU, waiting for one (after a preemption or a wakeup) or
  * blocked. Time in an unknown state counts as blocked, "the rest". A record that contradicts the
- * state counts as a discontinuity and overrides the state. The exception is a record of no
- * interest (VG_EVENT_OTHER) of the thread that left the CPU last, which it may write after its
- * sched_switch. Activity on a CPU whose records are lost is not observed, including that of
- * threads woken there.
+ * state counts as a discontinuity and overrides the state. The exception is an event of no interest
+ * (VG_EVENT_OTHER) by the thread that left the CPU last, because the thread may record it after its
+ * sched_switch. Activity on a CPU whose records are lost is not observed, including that of threads
+ * woken there.
  *
  * One period is open at a time, and windows are parts of it. Both use the same counters, so the
  * windows of a period add up to it exactly. One thread at a time; no I/O, no clock.
@@ -36,12 +36,12 @@ void vg_cpu_ledger_use_waking(vg_cpu_ledger *ledger, bool use);
  * the previous time is used. */
 void vg_cpu_ledger_feed(vg_cpu_ledger *ledger, const struct vg_event *event);
 
-/* State of a thread without records: it sleeps, runs on the CPU, or waits for it. */
+/* State of a thread without records: it is sleeping, running on the CPU, or waiting for it. */
 enum vg_assumed { VG_ASSUMED_BLOCKED, VG_ASSUMED_RUNNING, VG_ASSUMED_WAITING };
 
-/* Assumes that the thread has been in this state since then, limited to the open window and to the
- * time after known losses. A wait is taken as a preemption. cpu may be VG_NONE. Returns false if
- * records have shown the state, which take precedence. Records must have been fed up to now. */
+/* Assumes that the thread has been in this state since that time, limited to the open window and to
+ * the time after known losses. A wait is taken as a preemption. cpu may be VG_NONE. Returns false
+ * if records have shown the state, which take precedence. Records must have been fed up to now. */
 bool vg_cpu_ledger_assume(vg_cpu_ledger *ledger, int32_t tid, enum vg_assumed assumed, int32_t cpu,
                           int64_t since_ns);
 
@@ -70,8 +70,8 @@ void vg_cpu_ledger_keep_tasks(vg_cpu_ledger *ledger, bool keep);
 void vg_cpu_ledger_windows_only(vg_cpu_ledger *ledger, bool windows_only);
 
 /* Reads only each VM's vCPU totals of the period up to t (not before the last event), for callers
- * that poll more often than windows are closed. Nothing is settled, so the call does not change
- * how losses are attributed. */
+ * that poll more often than windows are closed. The ledger's state is unchanged, so the call does
+ * not affect how losses are attributed. */
 void vg_cpu_ledger_peek(const vg_cpu_ledger *ledger, int64_t t_ns, struct vg_window *ret);
 
 /* ---- live observation ---- */

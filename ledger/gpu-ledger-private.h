@@ -22,7 +22,7 @@ struct gpu_engine {
     uint16_t name;
     bool is_nameless;     /* the name is the address of a name */
     uint32_t same_as;     /* the engine that this was found to be; GPU_NO_INDEX if it is unique */
-    uint32_t told_ops;    /* 1 << enum vg_gpu_op: operations of its requests recorded until now */
+    uint32_t told_ops;    /* 1 << enum vg_gpu_op: operations of its requests recorded so far */
     uint64_t last_global; /* the highest completed seqno of the engine itself; 0 if none */
     int64_t last_end_ns;  /* of a request; VG_TIME_UNKNOWN if none yet */
     enum gpu_order order; /* as shown by its running requests */
@@ -201,7 +201,7 @@ struct gpu_vgpu *gpu_ledger_find_vgpu(const struct vg_gpu_ledger *ledger, uint16
  * owner or space. */
 uint32_t gpu_ledger_user(struct vg_gpu_ledger *ledger, uint32_t owner, uint32_t engine);
 
-/* Advances its time. */
+/* Advances the time of the vGPU. */
 void gpu_vgpu_advance(const struct vg_gpu_ledger *ledger, struct gpu_vgpu *vgpu, int64_t now_ns);
 
 /* Handles a switch of the GPU to another vGPU. */
@@ -311,43 +311,44 @@ gpu_life_known_ns(const struct gpu_request *request)
     return MAX(request->state_ns, request->given_ns);
 }
 
-/* Returns it to that state; its activity since its last record is unknown. */
+/* Returns the request to that state; its activity since its last record is unknown. */
 void gpu_life_resume(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_state state);
 
 /* Counts it for this user from now on, or from its start if it had no user and has not run. */
 void gpu_life_set_user(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t user);
 void gpu_life_set_vgpu(struct vg_gpu_ledger *ledger, uint32_t index, int32_t vgpu);
 
-/* Replaces a guessed engine: it has waited for the new engine. */
+/* Replaces a guessed engine: the request has been waiting for the new engine. */
 void gpu_life_set_engine(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t engine);
 
-/* Sets a queueing time before its first record that was reported only now. */
+/* Sets the time when the request was queued, if this was before its first record and was reported
+ * only now. */
 void gpu_life_set_queued(struct vg_gpu_ledger *ledger, uint32_t index, int64_t queued_ns);
 
 /* Handles its end and the consequences for earlier requests of its context. */
 void gpu_life_finish(struct vg_gpu_ledger *ledger, uint32_t index);
 
-/* The driver releases it, so it is done by now. */
+/* The driver releases the request, so it must be done. */
 void gpu_life_retire(struct vg_gpu_ledger *ledger, uint32_t index);
 
-/* It waited and will never run. */
+/* The request waited and will never run. */
 void gpu_life_cancel(struct vg_gpu_ledger *ledger, uint32_t index);
 
-/* It was also recorded as another request since then, and is merged into that. */
+/* The request was also recorded as another request since then, and is merged into that request. */
 void gpu_life_merge(struct vg_gpu_ledger *ledger, uint32_t index, int64_t since_ns);
 
-/* Marks its activity since its last record as unknown. */
+/* Marks the request's activity since its last record as unknown. */
 void gpu_life_doubt(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_doubt doubt);
 void gpu_life_doubt_all(struct vg_gpu_ledger *ledger);
 /* No further records will come that could show that they were not passed. */
 void gpu_life_doubt_passed(struct vg_gpu_ledger *ledger);
 
-/* It is over since an unknown time, so it counts as partial. */
+/* The request ended at an unknown time, so it counts as partial. */
 void gpu_life_close(struct vg_gpu_ledger *ledger, uint32_t index);
-/* Closes requests that have been in doubt or passed for long. */
+/* Closes requests that have been in doubt, or passed, for a long time. */
 void gpu_life_close_old(struct vg_gpu_ledger *ledger);
 
-/* Drops it because there is no space. It is counted only as dropped. */
+/* Drops the request because there is no space. It is counted only as dropped. */
 void gpu_life_drop(struct vg_gpu_ledger *ledger, uint32_t index);
 
 struct gpu_place {

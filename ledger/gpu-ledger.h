@@ -4,11 +4,12 @@
  * events in time order (VG_EVENT_GPU and VG_EVENT_LOST; others are ignored). It keeps the figures
  * of struct vg_gpu_sample for every engine, and for every VM and process on it.
  *
- * A request is queued, submitted, ready, running, done; a missing event gives its stage to the
- * next event. Records of one request are matched by any ids they have: workload of its vGPU, job
- * of its ring, (device, engine, context, seqno), address of its fence; never by a seqno alone. If
- * no record of an engine says when requests run, a completed request ran since it was submitted or
- * since the engine completed the previous request, whichever is later.
+ * A request is queued, submitted, ready, running, done; if an event is missing, the time of its
+ * stage is added to the stage of the next event. Records of one request are matched by any ids they
+ * have: workload of its vGPU, job of its ring, (device, engine, context, seqno), address of its
+ * fence; never by a seqno alone. If no record of an engine says when requests run, a completed
+ * request ran since it was submitted or since the engine completed the previous request, whichever
+ * is later.
  *
  * The hardware holds several requests of an engine and runs one (ledger/gpu-hardware.c). A request
  * runs from its own record, or from the end of the previous request, whichever is later.
@@ -34,8 +35,8 @@
  * have no process.
  *
  * Memory: open requests are limited (see the constants); the oldest is dropped and counted. The
- * total is at most VG_GPU_LEDGER_BYTES_MAX, excluding the topology's threads. One thread at a
- * time; no I/O, no clock.
+ * total is at most VG_GPU_LEDGER_BYTES_MAX, excluding the topology's threads. One thread at a time;
+ * no I/O, no clock.
  */
 #ifndef VG_LEDGER_GPU_LEDGER_H
 #define VG_LEDGER_GPU_LEDGER_H
@@ -162,7 +163,7 @@ struct vg_gpu_ledger_stats {
     uint64_t discontinuities; /* records that contradict the known state */
     uint64_t begun, done;     /* requests */
     uint32_t open;            /* requests */
-    bool lacks_ends;          /* no record has reported a completed request until now */
+    bool lacks_ends;          /* no record has reported a completed request so far */
     uint32_t contexts;
     uint64_t bytes; /* memory used by the ledger */
 };

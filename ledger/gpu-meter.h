@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums over the requests of one engine, or of one VM or process on one engine. Only waits and runs
- * that are over, enclosed by two records of a request, are added. Unfinished ones are added when
- * the sums are read, so that nothing has to be subtracted later. Private to the GPU ledger.
+ * Sums over the requests of one engine, or of one VM or process on one engine. Only completed waits
+ * and runs, which are enclosed by two records of a request, are added. Unfinished ones are added
+ * when the sums are read, so that nothing has to be subtracted later. Private to the GPU ledger.
  */
 #ifndef VG_LEDGER_GPU_METER_H
 #define VG_LEDGER_GPU_METER_H
@@ -68,7 +68,8 @@ struct gpu_peak {
 void gpu_peak_clear(struct gpu_peak *peak);
 /* Sets the number of waiting requests from now on. */
 void gpu_peak_add(struct gpu_peak *peak, uint32_t waiting, int64_t now_ns);
-/* Corrects for a request that waited since then, or longer, but is proven only up to then. */
+/* Corrects the counts for a request that had been counted as waiting, but whose wait is proven only
+ * up to a time. */
 void gpu_peak_take(struct gpu_peak *peak, int64_t proven_ns);
 
 struct gpu_book {
@@ -82,7 +83,7 @@ struct gpu_book {
 
 /* Unfinished requests at the time of reading. */
 struct gpu_open {
-    uint64_t partial; /* over since an unknown time */
+    uint64_t partial; /* ended at an unknown time */
     uint64_t open;
     int64_t oldest_ns; /* start of the oldest open request; VG_TIME_MAX if none */
     int64_t exec_ns;
@@ -139,7 +140,7 @@ gpu_meter_ran(struct gpu_meter *meter, struct gpu_interval interval,
     gpu_union_add(&meter->busy, interval, begin_ns);
 }
 
-/* Counts one more or one less waiting request from now on, which was passed or not. */
+/* Counts one waiting request more or less from now on. The request may be a passed one. */
 static inline void
 gpu_meter_wait(struct gpu_meter *meter, bool passed, int64_t now_ns)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The open requests of all GPUs, indexed by all ids that records have, and the contexts (timelines
- * of fences) that they belong to. Both are limited: a further one replaces the oldest. Requests
- * and contexts are referred to by index, which is valid until they are freed. Private to the GPU
- * ledger.
+ * of fences) that they belong to. Both are limited: if there is no space for a new one, it replaces
+ * the oldest. Requests and contexts are referred to by index, which is valid until they are freed.
+ * Private to the GPU ledger.
  */
 #ifndef VG_LEDGER_GPU_REQUESTS_H
 #define VG_LEDGER_GPU_REQUESTS_H
@@ -107,7 +107,7 @@ struct gpu_request {
     int64_t
         submitted_ns; /* these are VG_TIME_UNKNOWN until it happens, or if it was not recorded */
     int64_t ready_ns;
-    int64_t given_ns; /* when the hardware last got it */
+    int64_t given_ns; /* when the hardware last received it */
     int64_t run_ns;   /* when it ran first */
     int64_t state_ns; /* start of its state: the last record with new information */
     int64_t exec_ns;  /* of finished runs */
@@ -184,7 +184,7 @@ void gpu_request_set_global(struct gpu_requests *all, uint32_t index, uint64_t g
 void gpu_request_set_fence(struct gpu_requests *all, uint32_t index, uint64_t fence);
 /* Changes its engine, including the keys that are relative to the engine. */
 void gpu_request_set_engine(struct gpu_requests *all, uint32_t index, uint32_t engine);
-/* Removes the key. */
+/* Removes a key of the request. */
 void gpu_request_drop_key(struct gpu_requests *all, uint32_t index, enum gpu_key key);
 
 /* Return the newest matching request, or GPU_NO_INDEX. */
@@ -267,7 +267,7 @@ uint32_t gpu_context_find(struct gpu_requests *all, uint64_t number, uint16_t de
 uint32_t gpu_context_new(struct gpu_requests *all, uint64_t number, uint16_t device,
                          uint32_t engine);
 bool gpu_contexts_are_full(const struct gpu_requests *all);
-/* It must have no open requests. */
+/* The context must have no open requests. */
 void gpu_context_free(struct gpu_requests *all, uint32_t index);
 
 #endif

@@ -34,7 +34,7 @@ struct vg_lost_map {
     struct vg_lost_entry *entries; /* capacity entries, some unused; NULL while capacity is 0 */
     uint32_t capacity;             /* a power of two, or 0 */
     uint32_t used;
-    uint32_t last; /* position of the entry charged last */
+    uint32_t last; /* position of the entry that was charged last */
 };
 
 /* As vg_lost_map_entry(), without the check of the last entry. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the moves of all hosts say about a VM and a host; for policy/acts.c and acts-take.c only.
+ * Facts about a VM and a host that follow from the moves of all hosts; for policy/acts.c and
+ * acts-take.c only.
  */
 #ifndef VG_POLICY_ACTS_PAST_H
 #define VG_POLICY_ACTS_PAST_H
@@ -20,14 +21,15 @@ char *acts_why_mode(const struct vg_acts_facts *facts, const struct vg_act_move 
 /* Finds the record of an automatic move, or NULL. */
 const struct vg_migration *acts_find(const struct vg_acts_facts *facts, const char *act);
 
-/* Return a sentence, which the caller frees, if a move of the VM has not ended, if the VM rests, if
- * it was on the host recently, or if a move of the VM was reversed within a day. Otherwise NULL. */
+/* Return a sentence, which the caller frees, if a move of the VM has not ended, if the VM is
+ * resting, if it was on the host recently, or if a move of the VM was reversed within a day.
+ * Otherwise NULL. */
 char *acts_why_moving(const struct vg_acts_facts *facts, const struct vg_act_move *move);
 char *acts_why_rests(const struct vg_acts_facts *facts, const struct vg_act_move *move);
 char *acts_why_cycle(const struct vg_acts_facts *facts, const struct vg_act_move *move);
 char *acts_why_undone(const struct vg_acts_facts *facts, const char *uuid);
 
-/* Returns a sentence if as many moves as allowed are under way, or NULL. */
+/* Returns a sentence if the maximum number of moves is in progress, otherwise NULL. */
 char *acts_why_limit(const struct vg_acts_facts *facts, const struct vg_acting *acting,
                      const struct vg_act_move *move);
 

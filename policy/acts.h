@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decides which moves of a plan may start now without a person, and which moves that made things
- * worse are reversed. Whatever is not known, or not recent, keeps a move from starting, and the
- * reason is kept with it.
+ * Decides which moves of a plan may start automatically now, and which moves that made things worse
+ * are reversed. If a fact is unknown or not recent, the move does not start, and the reason is
+ * stored with it.
  *
- * A move that waits for its turn, a window or a limit stays. One that is no longer as planned, or
- * whose VM rests, is dropped: the next plan is better than an old one. If a move of a wave fails or
- * is dropped, later waves are dropped too. All of this follows from the moves in the journals of
- * all hosts. So a restart or a new leader changes nothing.
+ * A move that is waiting for its turn, a window or a limit remains in the plan. A move that no
+ * longer matches the plan, or whose VM is resting, is dropped, because a new plan is better than an
+ * old one. If a move of a wave fails or is dropped, later waves are dropped too. All of this
+ * follows from the moves in the journals of all hosts. So a restart or a new leader changes
+ * nothing.
  *
  * Pure; any thread.
  */
@@ -42,7 +43,7 @@
 struct vg_act_rules {
     enum vg_policy_mode mode;
     struct vg_act_window window;
-    int64_t moves; /* at a time: in total, of a host, and to a host */
+    int64_t moves; /* maximum number of concurrent moves: in total, from a host, and to a host */
     int64_t moves_per_host;
     int64_t moves_per_target;
     int64_t cooldown_ns;
@@ -56,11 +57,11 @@ struct vg_acts_facts {
     int64_t now_ns;              /* epoch */
     int minute_of_week;          /* local time, from Monday 00:00 */
     const GPtrArray *moves;      /* struct vg_migration, of all hosts */
-    const char *unknown;         /* why some of them may be missing; NULL if none are */
+    const char *unknown;         /* why some moves may be missing; NULL if none are missing */
     const char *stopped;         /* another reason not to act; or NULL */
     bool vms_act;                /* the mode of some VMs is 'act' */
     int64_t resumed_ns;          /* errors before this time do not count */
-    const vg_snapshot *snapshot; /* all hosts now; NULL if it is not known */
+    const vg_snapshot *snapshot; /* the present state of all hosts; NULL if unknown */
     const vg_plan *plan;         /* the current plan; or NULL */
 };
 
@@ -82,7 +83,7 @@ unsigned vg_acts_take(const struct vg_acts_facts *facts, const vg_plan *plan, co
  * is then before now_ns, and its source must not start it twice. */
 void vg_acts_step(const struct vg_acts_facts *facts, struct vg_acting *acting, GPtrArray *start);
 
-/* Notes that a source refused to start a move. */
+/* Records that a source refused to start a move. */
 void vg_acts_refuse(struct vg_act_move *move, const char *reason);
 
 #endif

@@ -28,13 +28,13 @@ struct vg_arrival {
 /* Fills in the expected demands of a VM of its class and size. */
 void vg_arrival_expect(struct vg_arrival *arrival);
 
-/* Replaces them with measurements of the VM on its present or former host. */
+/* Replaces the expected demands with measurements of the VM on its present or former host. */
 void vg_arrival_learn(struct vg_arrival *arrival, const struct vg_snap_vm *vm);
 
 struct vg_arrival_score {
-    bool veto;      /* it cannot run there */
-    double score;   /* 0..1, where 1 is best; 0 with a veto */
-    double lost;    /* cores and weighted engines that it and others lose by its arrival */
+    bool veto;    /* it cannot run there */
+    double score; /* 0..1, where 1 is best; 0 with a veto */
+    double lost;  /* cores and weighted engines that it and other VMs lose because of its arrival */
     char text[160]; /* the reason, one sentence */
 };
 
@@ -59,8 +59,8 @@ void vg_arrival_rate(const struct vg_arrival *arrival, const vg_arrival_hosts *h
 /* Maximum age of usable data about a host. */
 #define VG_ARRIVAL_STALE_NS INT64_C(120000000000)
 
-/* Rates a host for a scheduler. age_ns is the age of the host's data. is_wanted: vgpud itself moves
- * the VM there, so the host must not be refused. */
+/* Rates a host for a scheduler. age_ns is the age of the host's data. is_wanted: vgpud itself is
+ * moving the VM there, so the host must not be refused. */
 void vg_arrival_judge(const struct vg_arrival *arrival, const vg_arrival_hosts *hosts, size_t host,
                       const struct vg_policy_config *config, int64_t age_ns, bool is_wanted,
                       struct vg_arrival_host *ret);

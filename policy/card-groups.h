@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Facts about this host's GPUs that the operator configures: [card NAME] match=PATTERN.... They
- * count where no driver reports them. A GPU belongs to the first group of the file that matches its
- * PCI address. Pure; any thread.
+ * apply where no driver reports these facts. A GPU belongs to the first group of the file that
+ * matches its PCI address. Pure; any thread.
  */
 #ifndef VG_POLICY_CARD_GROUPS_H
 #define VG_POLICY_CARD_GROUPS_H
@@ -30,7 +30,7 @@ extern const struct vg_conf_key vg_card_keys[VG_CARD_N_KEYS];
 /* Copies groups (struct vg_card_config) into the policy. Adds a line to errors for each mistake. */
 void vg_card_groups_set(struct vg_policy_config *policy, const GPtrArray *groups, GString *errors);
 
-/* Fills in what the host's GPUs do not have yet. */
+/* Fills in facts that the host's GPUs do not have yet. */
 void vg_card_groups_fill_in(const struct vg_policy_config *policy, struct vg_snap_host *host);
 
 #endif

@@ -3,8 +3,8 @@
  * The places of a GPU, inside the policy only: how many vGPUs (or whole GPUs) of a type it can give
  * after the planned moves.
  *
- * A place is the room for a vGPU or MIG instance. The snapshot has the places that are free now;
- * this module counts those that VMs take and leave, by these rules:
+ * A place is the capacity for a vGPU or MIG instance. The snapshot has the places that are free
+ * now. This module counts the places that VMs take and leave, according to these rules:
  * - A homogeneous GPU gives one type at a time. When the last vGPU of a type has left, it gives as
  *   many of another as its memory has room for, or one if the memory of either is unknown.
  * - A mixed GPU gives several types. A vGPU takes a place of each type, and its own memory. If the
@@ -24,7 +24,7 @@
 
 #include "model/snapshot.h"
 
-/* A type that has no number. */
+/* The value for a type without a number. */
 #define VG_CARD_UNKNOWN SIZE_MAX
 
 struct vg_card_type {
@@ -66,7 +66,7 @@ bool vg_card_has_memory(const struct vg_card *card, size_t type, int64_t bytes);
 /* Adds a vGPU, sign 1, or removes it, sign -1. */
 void vg_card_put(struct vg_card *card, size_t type, int64_t bytes, int sign);
 
-/* Returns whether the GPU has a vGPU, also without a VM. */
+/* Returns whether the GPU has a vGPU, even one that no VM has. */
 bool vg_card_is_used(const struct vg_card *card);
 
 /* The choice among the target's GPUs. The loss decides first. */

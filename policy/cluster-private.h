@@ -4,11 +4,11 @@
 
 #include "policy/cluster.h"
 
-/* Returns the load of an engine, which is made if nothing uses it yet. */
+/* Returns the load of an engine, which is created if nothing uses the engine yet. */
 struct vg_load *cluster_need_engine(const vg_cluster *cluster, struct vg_host_state *host,
                                     const char *device, const char *engine);
 
-/* Adds what a VM wants to the loads of a host, sign 1, or takes it off, sign -1. */
+/* Adds what a VM wants to the loads of a host, sign 1, or subtracts it, sign -1. */
 void cluster_add_load(const vg_cluster *cluster, struct vg_host_state *host,
                       const struct vg_vm_state *vm, double sign);
 
@@ -26,7 +26,7 @@ bool cluster_has_amounts(const GArray *values);
 /* Returns whether a VM has a day. */
 bool cluster_has_day(const vg_cluster *cluster);
 
-/* Finds out which VMs have left other hosts, and their days there. */
+/* Finds the VMs that have left other hosts, and their days there. */
 void cluster_find_departed(vg_cluster *cluster);
 
 /* Sets the length of windows that most profiles have, the shorter of equally many, and the number

@@ -40,7 +40,7 @@
 
 #define VG_POOL_FLOATING (-1)
 
-/* Rest after a move: the VM does not return, and must win more to move on. */
+/* Rest after a move: the VM does not return, and requires a larger gain for another move. */
 #define VG_REST_NS (INT64_C(3600) * 1000000000)
 
 /* The load of one pool, of all floating VMs, or of one engine: one number per profile window. */
@@ -153,7 +153,7 @@ const char *vg_fit_device(const struct vg_fit *fit, const struct vg_snap_host *t
  * moves, which belong to a later wave. */
 void vg_cluster_move(vg_cluster *cluster, size_t vm, size_t to, const struct vg_fit *fit);
 
-/* Reverses the last move, of a VM that had been at home. */
+/* Undoes the last move in the state; its VM must have been on its home host before. */
 void vg_cluster_move_back(vg_cluster *cluster, size_t vm, const struct vg_fit *fit);
 
 /* Returns the wave, from 1, of the next move. The moves of one wave may run concurrently, and start

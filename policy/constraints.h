@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hard constraints, which forbid a move whatever its gain; inside the policy only. They are checked
- * against the cluster after the moves planned so far. If the snapshot lacks data for a constraint,
- * the answer is "no" if a wrong guess would break the VM (vGPU type, CPU model), and "yes" with a
- * note in the plan if the move would only be refused later (memory).
+ * Hard constraints, which forbid a move regardless of its gain; used only inside the policy. They
+ * are checked against the cluster after the moves planned so far. If the snapshot lacks data for a
+ * constraint, the answer is "no" if a wrong guess would break the VM (vGPU type, CPU model), and
+ * "yes" with a note in the plan if the move would only be refused later (memory).
  */
 #ifndef VG_POLICY_CONSTRAINTS_H
 #define VG_POLICY_CONSTRAINTS_H
@@ -33,7 +33,7 @@ enum vg_constraint {
     VG_CONSTRAINT_MAX
 };
 
-/* Returns a stable id for machines: "gpu-type", ... */
+/* Returns a stable id for programs: "gpu-type", ... */
 const char *vg_constraint_name(enum vg_constraint constraint);
 
 /* Checks whether the VM may be moved at all. If not, *ret_reason receives a sentence, which the

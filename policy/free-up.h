@@ -4,9 +4,9 @@
  * only.
  *
  * It finds the group of moves with the lowest price after which one host has N free places of a
- * type. The price is the cost of the moves in cores, plus the cores and engines that more are lost
- * afterwards. Thresholds, minimum gains and the limits of other plans do not apply. A group has at
- * most VG_GROUP_MAX moves.
+ * type. The price is the cost of the moves in cores, plus the additional cores and engines that are
+ * lost afterwards. Thresholds, minimum gains and the limits of other plans do not apply. A group
+ * has at most VG_GROUP_MAX moves.
  *
  * The search takes the hosts in the order of their lowest possible prices. On each host it tries
  * the sets of VMs whose departure is enough, and for each of these VMs the targets with the

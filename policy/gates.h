@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gates between a possible improvement and a proposal, inside the policy only.
+ * The conditions that a possible improvement must meet before it is proposed; used only inside the
+ * policy.
  *
  * Threshold: by the model, a place of the host (a pool of CPUs, its floating VMs, an engine) loses
  * at least contention_threshold on average over the profile. Or, as measured, one of its VMs waits
@@ -27,7 +28,7 @@
 #include "policy/predict.h"
 #include "policy/rule.h"
 
-/* Smaller figures are omitted beside figures with two decimals. */
+/* Smaller figures are omitted in sentences with figures of two decimals. */
 #define VG_GATE_SHOWN 0.005
 
 /* Formats two figures that a sentence compares, with `digits` decimals, or with as many as are

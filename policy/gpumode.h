@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Decides whether another mode of the GPU's scheduler would be better for its VMs. Each mode that
- * the platform offers is simulated with the same requests as the present mode. The gain and cost
- * decide; that nothing is better is a normal result. Pure; one thread at a time.
+ * the platform offers is simulated with the same requests as the present mode. The decision depends
+ * on gain and cost. It is normal that no mode is better. Pure; one thread at a time.
  *
  * How modes can be changed (sources in vgpud-policy(7)):
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CPUs of the recorded host without records although sched_switch was recorded, so that their
- * activity was not observed. A CPU is known to exist in three cases:
+ * CPUs of the recorded host without records although sched_switch was recorded, which means that
+ * their activity was not observed. A CPU is known to exist in three cases:
  *
  * - a record says that a thread is woken on it, or moved to or from it;
  * - the header of a text states more CPUs than have records;

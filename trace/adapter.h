@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From a raw record of any format to a vg_event. A format (CTF, text, perf rings) shows its records
- * through a field reader; an adapter family (trace/adapt-*.c) is a table that says which event
- * names it understands and which fields it wants. Names are looked up once per event class, in
- * vg_binding_init(); vg_binding_read() then only reads values.
+ * Converts raw records of any format to vg_events. A format (CTF, text, perf rings) provides access
+ * to its records through a field reader; an adapter family (trace/adapt-*.c) is a table that says
+ * which event names it understands and which fields it wants. Names are looked up once per event
+ * class, in vg_binding_init(); vg_binding_read() then only reads values.
  *
- * A record whose values cannot be true (a thread id no kernel hands out, a CPU that cannot exist)
- * is rejected with a reason instead of becoming an event. Reentrant; no global state.
+ * A record whose values cannot be true (a thread id that no kernel assigns, a CPU that cannot
+ * exist) is rejected with a reason instead of becoming an event. Reentrant; no global state.
  */
 #ifndef VG_TRACE_ADAPTER_H
 #define VG_TRACE_ADAPTER_H
@@ -24,7 +24,7 @@ enum vg_field_scope {
     VG_SCOPE_CONTEXT /* what the recorder added: the thread that recorded, its process */
 };
 
-/* How one format shows a record. event_class and record are the format's own. */
+/* How one format provides access to a record. event_class and record are the format's own. */
 struct vg_field_reader {
     /* Returns a handle >= 0 for the field, or -1 if the class has no such field. A format that
      * does not know its fields before it reads a record may return a handle for any name. */
@@ -54,7 +54,7 @@ enum vg_slot {
     VG_SLOT_ISA,
     VG_SLOT_EXCEPTION, /* KVM's code on arm64: a number or a name */
     VG_SLOT_EXCEPTION_CLASS,
-    VG_SLOT_DEVICE, /* a number or a name, as all of these but ids */
+    VG_SLOT_DEVICE, /* a number or a name, like all of these except ids */
     VG_SLOT_ENGINE, /* its name, or "class:instance" */
     VG_SLOT_ENGINE_CLASS,
     VG_SLOT_ENGINE_INSTANCE,
@@ -117,7 +117,7 @@ struct vg_adapter_need {
 #define VG_SEEN_GPU(op)    (1U << (16 + (op)))
 _Static_assert(VG_EVENT_TYPE_MAX <= 16 && VG_GPU_OP_MAX <= 16, "types and ops have 16 bits each");
 
-/* Says if prev_state is one bit too high (vg_state_may_be_shifted()). */
+/* Whether prev_state is shifted by one bit (vg_state_may_be_shifted()). */
 enum vg_state_shift { VG_SHIFT_UNKNOWN, VG_SHIFT_NONE, VG_SHIFT_ONE_BIT };
 
 /* Names of devices and engines that records give as small numbers, so that each is created only

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the adapters see a babeltrace2 event: fields by position, found once per event class.
- * One thread at a time.
+ * The adapters' access to a babeltrace2 event: fields by position, which is determined once per
+ * event class. One thread at a time.
  */
 #ifndef VG_TRACE_CTF_FIELDS_H
 #define VG_TRACE_CTF_FIELDS_H

@@ -27,7 +27,7 @@ struct vg_ctf_live_options {
 vg_recording *vg_ctf_live_open(const struct vg_ctf_live_options *options, GError **err);
 
 /* Returns whether the session traces this machine's running kernel. Returns false until something
- * was read. */
+ * has been read. */
 bool vg_ctf_live_is_here(const vg_recording *live);
 
 /* Disconnects from the relay daemon, which may not answer. Afterwards the recording can only be

@@ -8,9 +8,9 @@
 #include <glib.h>
 
 /* babeltrace2 maps each stream file in windows of 8 MiB and keeps what it has read of a window
- * until it moves on, which on a host with many CPUs is most of the program's memory. Gives the
- * pages of all mapped files below these directories (char *) back to the kernel; what is read again
- * comes from the page cache. */
+ * until it moves on, which on a host with many CPUs is most of the program's memory. This function
+ * gives the pages of all mapped files below these directories (char *) back to the kernel; data
+ * that are read again come from the page cache. */
 void ctf_memory_release(const GPtrArray *dirs);
 
 #endif

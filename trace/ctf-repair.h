@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Extracts what is readable of a damaged CTF stream file for babeltrace2: runs of whole packets,
+ * Extracts the readable parts of a damaged CTF stream file for babeltrace2: runs of whole packets,
  * copied to separate files in a private directory, together with the metadata. One thread at a
  * time.
  */

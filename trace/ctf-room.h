@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks that this process may open as many files as traces have streams. One thread at a time.
+ * Checks that this process may open all stream files of the traces. One thread at a time.
  */
 #ifndef VG_TRACE_CTF_ROOM_H
 #define VG_TRACE_CTF_ROOM_H

@@ -2,9 +2,10 @@
  *
  * A session of the LTTng kernel tracer. It records the events of vg_wanted_events_find(), with the
  * contexts pid, tid and procname, to a local directory or, live, through a relay daemon. The clock
- * is CLOCK_MONOTONIC, LTTng's default. Requires a running lttng-sessiond, root rights (or the
- * group `tracing`) and LTTng's kernel modules. If the process is killed, the session continues;
- * `lttng list` shows it under a name that starts with the prefix. One thread at a time.
+ * is CLOCK_MONOTONIC, LTTng's default. Requires a running lttng-sessiond, root privileges (or
+ * membership in the group `tracing`) and LTTng's kernel modules. If the process is killed, the
+ * session continues; `lttng list` shows it under a name that starts with the prefix. One thread at
+ * a time.
  */
 #ifndef VG_TRACE_LTTNG_SESSION_H
 #define VG_TRACE_LTTNG_SESSION_H
@@ -30,18 +31,19 @@ struct vg_lttng_options {
 typedef struct vg_lttng_session vg_lttng_session;
 
 /* Creates the session with everything enabled. Recording starts with vg_lttng_session_start().
- * options are copied. Fails with VG_E_EXTERNAL and LTTng's reason, VG_E_DENIED without the rights,
- * or VG_E_NOT_FOUND without sched_switch; the session is then removed. */
+ * options are copied. Fails with VG_E_EXTERNAL and LTTng's reason, VG_E_DENIED without these
+ * privileges, or VG_E_NOT_FOUND without sched_switch; the session is then removed. */
 vg_lttng_session *vg_lttng_session_new(const struct vg_lttng_options *options, GError **err);
 
-/* Destroys the session in the daemon, which stops it if it runs. NULL is allowed. */
+/* Destroys the session in the daemon, which also stops it if it is running. NULL is allowed. */
 void vg_lttng_session_free(vg_lttng_session *session);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_lttng_session, vg_lttng_session_free)
 
 /* Returns the session's name in the daemon, which a live viewer needs. */
 const char *vg_lttng_session_name(const vg_lttng_session *session);
 
-/* Returns descriptions of what the kernel has no tracepoints for: char *, for users; borrowed. */
+/* Returns descriptions of the data for which the kernel has no tracepoints: char *, for users;
+ * borrowed. */
 const GPtrArray *vg_lttng_session_missing(const vg_lttng_session *session);
 
 int vg_lttng_session_start(vg_lttng_session *session, GError **err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Determines which data a recording lacks. Adapters declare which events a measurement needs, and
- * the reader records which events exist. Both together determine which figures are valid
+ * Determines which data are missing in a recording. Adapters declare which events a measurement
+ * needs, and the reader records which events exist. Both together determine which figures are valid
  * (model/figures.def).
  */
 #ifndef VG_TRACE_NEEDS_H

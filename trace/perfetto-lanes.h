@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Slices that overlap without nesting, such as requests that wait at the same time, cannot share a
- * track. Lanes are tracks with the same name, as many as needed concurrently. Perfetto's user
- * interface draws tracks with the same parent and name as one. Borrows the trace. One thread at a
- * time.
+ * track. Lanes are tracks with the same name, as many as are needed at the same time. Perfetto's
+ * user interface draws tracks with the same parent and name as one. Borrows the trace. One thread
+ * at a time.
  */
 #ifndef VG_TRACE_PERFETTO_LANES_H
 #define VG_TRACE_PERFETTO_LANES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The encoding of protocol buffers (https://protobuf.dev/programming-guides/encoding/): a message
- * is a sequence of fields, each a number of its own and a value. A nested message is built in a
+ * is a sequence of fields, each with its own number and a value. A nested message is built in a
  * buffer first and then put as bytes. Any thread, each with its own buffers.
  */
 #ifndef VG_TRACE_PERFETTO_WIRE_H
@@ -15,7 +15,7 @@
 /* The longest varint. */
 #define VG_WIRE_VARINT_MAX 10
 
-/* A bare varint in ret; how many bytes it has. */
+/* Writes a varint without a field number to ret, and returns its length in bytes. */
 size_t vg_wire_varint(uint64_t value, uint8_t ret[VG_WIRE_VARINT_MAX]);
 
 /* int32, int64, uint32, uint64, bool, enum; negative values are given as (uint64_t)(int64_t). */

@@ -3,10 +3,10 @@
  * Writes a trace for ui.perfetto.dev and trace_processor: tracks with slices and counters, and
  * flows (arrows) between slices. Only the state of each track is in memory.
  *
- * Whatever the caller does, the following always holds, and corrections are counted. Times on a
- * track never run backwards: an earlier time is replaced with the previous event's. An end belongs
- * to the innermost open slice of its track; an end without a slice is dropped. Every slice is
- * closed. Events of different tracks may come in any order.
+ * The following always holds, whatever the caller does. Corrections are counted. Times on a track
+ * never run backwards: an earlier time is replaced with the previous event's. An end belongs to the
+ * innermost open slice of its track; an end without a slice is dropped. Every slice is closed.
+ * Events of different tracks may come in any order.
  *
  * A file error is stored until vg_perfetto_close() reports it; in the meantime nothing more is
  * written. Until the trace is complete, an existing file at the path is unchanged. One thread at a

@@ -30,7 +30,7 @@ struct vg_trace_problem {
     char *what;
 };
 
-/* Problems of a recording, in the order they were met. */
+/* Problems of a recording, in the order in which they were found. */
 struct vg_trace_problems {
     GPtrArray *list;  /* struct vg_trace_problem, owned */
     uint64_t dropped; /* problems beyond VG_TRACE_PROBLEMS_MAX */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A second reader of a text that reads ahead of the first, to find whether a CPU has records at
- * all. It reads only as far as necessary. One thread at a time.
+ * A second reader of a text that reads ahead of the first, to determine whether a CPU has records
+ * at all. It reads only as far as necessary. One thread at a time.
  */
 #ifndef VG_TRACE_TEXT_AHEAD_H
 #define VG_TRACE_TEXT_AHEAD_H

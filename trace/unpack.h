@@ -12,7 +12,7 @@
 /* Memory for unpacking one file. xz -9 needs 65 MiB, and zstd --ultra -22 needs 128 MiB. */
 #define VG_UNPACK_MEMORY_MAX (UINT64_C(1) << 28)
 
-/* What is left of the packed bytes, and of the space for the unpacked ones. */
+/* The remaining packed bytes, and the remaining space for unpacked bytes. */
 struct vg_unpack_io {
     const uint8_t *in;
     size_t in_len;
@@ -23,7 +23,7 @@ struct vg_unpack_io {
 enum vg_unpack_result {
     VG_UNPACK_MORE,   /* there may be more, or another call needs more input */
     VG_UNPACK_END,    /* a member ends here; more members may follow */
-    VG_UNPACK_DAMAGED /* *ret_why says why: a static string, or one owned by the unpacker */
+    VG_UNPACK_DAMAGED /* *ret_why is the reason: a static string, or one owned by the unpacker */
 };
 
 typedef struct vg_unpack vg_unpack;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tracepoints, and no others, that a recording needs for a complete analysis, by their names
- * in tracers. Any thread.
+ * Exactly the tracepoints that a recording needs for a complete analysis, with their names in each
+ * tracer. Any thread.
  */
 #ifndef VG_TRACE_WANTED_EVENTS_H
 #define VG_TRACE_WANTED_EVENTS_H

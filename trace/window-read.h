@@ -20,7 +20,7 @@
 #include "model/window.h"
 #include "trace/recording.h"
 
-/* One day of windows of a second. */
+/* One day of one-second windows. */
 #define VG_SILENT_WINDOWS_MAX 86400
 
 typedef struct vg_window_reader vg_window_reader;
@@ -48,11 +48,11 @@ struct vg_window_read_options {
     bool on_grid;
     /* on_grid: returns the first window end after a time; if NULL, the next multiple is used. */
     int64_t (*grid_end)(void *data, int64_t after_ns);
-    /* Called periodically while events are read, also within a long window. If it returns false,
+    /* Called periodically while events are read, even within a long window. If it returns false,
      * reading ends as at the end of the recording. May be NULL. */
     bool (*tick)(void *data);
     bool gpu_requests; /* windows have the GPU requests that ended in them */
-    /* Called for each GPU request that ends, also before the part. May be NULL. */
+    /* Called for each GPU request that ends, even before the part. May be NULL. */
     vg_gpu_life_fn *on_request;
     void *data;
     const struct vg_window_watch *watch; /* borrowed; or NULL */
