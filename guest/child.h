@@ -29,7 +29,7 @@ struct vg_guest_child_end {
     int exit, signal;
     /* It was terminated because of a timeout or because the work was cancelled. */
     bool ended_early;
-    /* It did not end even when killed, and is left behind. */
+    /* It did not end even when killed, and was abandoned. */
     bool stuck;
     int64_t ms;
     char output[VG_GUEST_OUTPUT_MAX + 1];
@@ -57,16 +57,17 @@ void vg_guest_child_sleep(int64_t until_ms);
 int vg_guest_child_run(const char *const *argv, char *const *env, int64_t until_ms,
                        struct vg_guest_child_end *ret);
 
-/* Forks a process that calls run with the file fd, has no other files but its standard ones, and
+/* Forks a process that calls run with the file fd, has no files open except its standard files, and
  * dies with the worker process. Returns its pid, or -1. The caller waits for it; there may be any
  * number of them. */
 pid_t vg_guest_child_start(void (*run)(int fd), int fd);
 
-/* Results of a write that was not done in time: its process could be ended, or not. */
+/* Results of a write that was not completed in time: its process could be ended, or could not be
+ * ended. */
 enum { VG_GUEST_WRITE_ENDED = -1, VG_GUEST_WRITE_STUCK = -2 };
 
-/* Writes text to a file of sysfs, which may block for ever. Returns 0, an errno, or one of these
- * results. */
+/* Writes text to a file of sysfs, which may block indefinitely. Returns 0, an errno, or one of
+ * these results. */
 int vg_guest_child_write(const char *path, const char *text, int64_t until_ms);
 
 #endif

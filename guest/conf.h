@@ -36,8 +36,8 @@ struct vg_guest_config {
     size_t n_units;
 };
 
-/* Fills in the defaults, and then the settings from the file; the other members stay as they are.
- * If file is NULL, it is the default one below root, which need not exist. Returns 0, or -1 after a
+/* Fills in the defaults, and then the settings from the file; the other members are unchanged. If
+ * file is NULL, it is the default one below root, which need not exist. Returns 0, or -1 after a
  * message to the log. The caller clears the configuration in both cases. */
 int vg_guest_config_read(struct vg_guest_config *config, const char *file);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Versions of NVIDIA's driver that are known to harm programs which are released and brought back,
- * as their users reported. Pure.
+ * Versions of NVIDIA's driver that are known to harm programs which are released and restored,
+ * according to reports of users. Pure.
  */
 #ifndef VG_GUEST_CUDA_DRIVERS_H
 #define VG_GUEST_CUDA_DRIVERS_H
@@ -40,8 +40,8 @@ int vg_cuda_driver_read(const char *root, char ret[VG_CUDA_DRIVER_VERSION_MAX]);
 const struct vg_cuda_driver_fault *vg_cuda_driver_next(const char *version,
                                                        const struct vg_cuda_driver_fault *last);
 
-/* Describes the driver and its faults: {version, faults: [{action, what, source}]}. The caller puts
- * it. */
+/* Describes the driver and its faults: {version, faults: [{action, what, source}]}. The caller
+ * releases it with json_object_put(). */
 json_object *vg_cuda_driver_json(const char *version);
 
 #endif

@@ -11,8 +11,8 @@
 
 #include "guest/conf.h"
 
-/* Ends the process by SIGKILL once it has no GPU memory; one that cannot be released stays as it
- * is. Prints to stdout. Returns the exit status. */
+/* Ends the process by SIGKILL once it has no GPU memory; a process that cannot be released is
+ * unchanged. Prints to stdout. Returns the exit status. */
 int vg_cuda_end(const struct vg_guest_config *config, pid_t pid);
 
 #endif

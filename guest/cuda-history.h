@@ -25,13 +25,13 @@ struct vg_cuda_history {
     /* Bits of the devices where cuMemCreate made large allocations, and of the devices that may
      * access memory through cuMemSetAccess. */
     uint64_t created_on, access_by;
-    /* Contexts that others may access, and how often that was enabled and disabled. */
+    /* Contexts that others may access, and how often this access was enabled and disabled. */
     struct {
         uint64_t context;
         uint32_t enabled, disabled;
     } peers[VG_CUDA_PEERS_MAX];
     uint32_t n_peers;
-    /* There were more of them. */
+    /* There were more such contexts than can be stored. */
     uint32_t more_peers;
     /* Functions that it called, by index, and the library that made the call, or an empty text. */
     struct {
@@ -43,13 +43,13 @@ struct vg_cuda_history {
     uint32_t looked_up;
 };
 
-/* Takes a call of function i. Returns whether it counts, which small allocations do not. */
+/* Records a call of function i. Returns whether the call is relevant; small allocations are not. */
 bool vg_cuda_history_take(struct vg_cuda_history *history, size_t i, const uint64_t *values,
                           size_t n);
 
 /* Returns whether the caller of this call is to be looked up. */
 bool vg_cuda_history_wants_caller(const struct vg_cuda_history *history, size_t i);
-/* Takes the library that made a call of function i; "" if it is not known. */
+/* Records the library that made a call of function i; "" if unknown. */
 void vg_cuda_history_take_caller(struct vg_cuda_history *history, size_t i, const char *library);
 
 /* By its calls alone, may a GPU access a large allocation of another GPU? The first function

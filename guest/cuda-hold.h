@@ -29,10 +29,10 @@ void vg_cuda_hold_locked(const struct vg_guest_work *work);
 /* Lets held threads continue in processes that are restored but still locked. */
 void vg_cuda_hold_repeat(const struct vg_guest_work *work, const struct vg_cuda_job *job);
 
-/* Ends the hold of processes that run or have ended. Others stay held. */
+/* Ends the hold of processes that are running or have ended. Other processes are still held. */
 void vg_cuda_hold_end(const struct vg_guest_work *work, struct vg_cuda_job *job);
 
-/* Counts the threads of each process that have been held until now. */
+/* Counts the threads of each process that have been held so far. */
 void vg_cuda_hold_count(const struct vg_guest_work *work, struct vg_cuda_job *job);
 
 /* Adds the processes that are held now to a description of the provider. */

@@ -22,7 +22,7 @@
  * copies: 480 MiB were measured with driver 580. */
 #define VG_CUDA_OVERHEAD_BYTES ((int64_t)480 << 20)
 
-/* The file that lists the processes that were released and are to be brought back. */
+/* The file that lists the processes that were released and are to be restored. */
 #define VG_CUDA_KEPT_PATH "/run/vgpu-guestd-cuda.json"
 
 enum vg_cuda_movable {
@@ -100,8 +100,8 @@ size_t vg_cuda_job_find(const struct vg_guest_work *work, struct vg_cuda_job *jo
 size_t vg_cuda_job_give_up(const struct vg_guest_work *work, struct vg_cuda_job *job,
                            int64_t until_ms);
 
-/* Takes over the GPUs, and the amount of their memory that each process uses. It may be called
- * again, with later figures. */
+/* Stores the GPUs, and the amount of their memory that each process uses. It may be called again,
+ * with later figures. */
 void vg_cuda_job_set_gpus(const struct vg_guest_work *work, struct vg_cuda_job *job,
                           const struct vg_cuda_gpus *gpus);
 
@@ -119,7 +119,8 @@ int64_t vg_cuda_process_bytes(const struct vg_cuda_job *job, const struct vg_cud
 bool vg_cuda_process_lives(const char *root, const struct vg_cuda_process *process);
 bool vg_cuda_process_is_ending(const char *root, const struct vg_cuda_process *process);
 
-/* Writes the state that bringing back needs as JSON; the caller puts it. */
+/* Returns the state that restoring requires, as JSON, which the caller releases with
+ * json_object_put(). */
 json_object *vg_cuda_job_keep(const struct vg_cuda_job *job);
 /* Writes that state to its file below /run, so that a restarted agent finds it. */
 void vg_cuda_job_write(const char *root, json_object *kept);

@@ -16,7 +16,7 @@ struct vg_cuda_map {
     uint64_t device, inode;
 };
 
-/* Puts up to max mappings into ret_maps. Returns how many it found. */
+/* Stores up to max mappings in ret_maps. Returns the number that it found. */
 size_t vg_cuda_maps_read(const char *root, pid_t pid, struct vg_cuda_map *ret_maps, size_t max);
 
 /* Stores the name of the file whose code is at this address, without its directory, or an empty

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA programs of one worker process, and the driver's calls for all of them, side by side.
- * For cuda-release.c, cuda-restore.c and provider-cuda.c.
+ * The CUDA programs of one worker process, and concurrent calls of the driver for all of them. For
+ * cuda-release.c, cuda-restore.c and provider-cuda.c.
  */
 #ifndef VG_GUEST_CUDA_STEPS_H
 #define VG_GUEST_CUDA_STEPS_H
@@ -30,7 +30,7 @@ enum {
 /* The processes of this work. If releasing fails, undoing waits for the calls in progress. */
 extern struct vg_cuda_job vg_cuda_work;
 
-/* Makes one call for each process that is in this state, side by side. Returns how many failed. */
+/* Makes one call for each process that is in this state, concurrently. Returns how many failed. */
 size_t vg_cuda_steps_call(struct vg_guest_work *work, enum vg_cuda_op op, int state,
                           int64_t until_ms);
 /* Restores the processes that were checkpointed. */

@@ -31,7 +31,7 @@ vg_cuda_watch *vg_cuda_watch_start(const struct vg_guest_config *config);
 #define VG_CUDA_WATCH_MS 1000
 void vg_cuda_watch_look(vg_cuda_watch *watch);
 
-/* Removes the probes; the file stays. NULL is fine. */
+/* Removes the probes, but not the file. NULL is fine. */
 void vg_cuda_watch_end(vg_cuda_watch *watch);
 
 /* ---- in workers, and in processes started manually ---- */

@@ -47,11 +47,11 @@ bool vg_guest_device_is_bridge(const struct vg_guest_device *device);
  * once that is done. */
 bool vg_guest_device_is_added(const struct vg_guest_device *device);
 
-/* Reads again which driver it has. */
+/* Reads again which driver the device has. */
 void vg_guest_device_read_driver(struct vg_guest_device *device);
 
 /* Waits until the device has a driver, or has none if bound is false, but no longer than until_ms.
- * Returns whether that is so. For a worker process (guest/child.h). */
+ * Returns whether this state was reached. For a worker process (guest/child.h). */
 bool vg_guest_device_wait(struct vg_guest_device *device, bool bound, int64_t until_ms);
 
 /* Returns whether this driver has other devices than these. */

@@ -11,7 +11,7 @@
 
 /* Looks up n functions among the dynamic symbols of a 64-bit library of this machine's byte order.
  * ret_offsets has n elements, which are 0 for functions that the library does not define. Returns
- * 0, or -1 if fd is no such library. */
+ * 0, or -1 if fd is not such a library. */
 int vg_guest_elf_find(int fd, const char *const *names, size_t n, uint64_t *ret_offsets);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The files below /run that name the tracers of held processes, one for each process. A tracer
- * writes its file; any process of the agent reads it, also one that was started later. The file of
- * a tracer that has ended has no meaning.
+ * writes its file; any process of the agent can read it, even one that was started later. The file
+ * of a tracer that has ended has no meaning.
  */
 #ifndef VG_GUEST_HOLD_FILE_H
 #define VG_GUEST_HOLD_FILE_H
@@ -19,9 +19,9 @@ struct vg_guest_hold {
     /* The process and its tracer, and their starts as in struct vg_guest_process. */
     pid_t pid, tracer;
     uint64_t start, tracer_start;
-    /* The number of threads that are held now, and the total until now. */
+    /* The number of threads that are held now, and the total so far. */
     size_t now, total;
-    /* The tracer has released all threads and ends soon. */
+    /* The tracer has released all threads and will end soon. */
     bool ended;
 };
 

@@ -31,7 +31,7 @@ int vg_guest_hold_maps_read(const char *dir, struct vg_guest_hold_maps *ret);
 const struct vg_guest_hold_map *vg_guest_hold_maps_find(const struct vg_guest_hold_maps *maps,
                                                         uint64_t at);
 
-/* Returns whether both mappings have the same memory at this address, and allow the same. */
+/* Returns whether both mappings have the same memory at this address, with the same permissions. */
 bool vg_guest_hold_map_is(const struct vg_guest_hold_map *a, const struct vg_guest_hold_map *b,
                           uint64_t at);
 

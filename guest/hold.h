@@ -33,14 +33,14 @@ void vg_guest_hold_start(const char *root, pid_t pid, uint64_t start,
  * work. A tracer that does not answer continues; its report is VG_GUEST_HOLD_PARTLY. */
 void vg_guest_hold_wait(struct vg_guest_hold_link *links, size_t n, int64_t until_ms);
 
-/* Has the tracer of a link end, if it still answers. */
+/* Makes the tracer of a link end, if it still answers. */
 void vg_guest_hold_drop(struct vg_guest_hold_link *link);
 
 /* Sends a signal of guest/hold-tracer.h to the tracer of this process. Returns 0, or -1 if it has
  * no tracer. */
 int vg_guest_hold_signal(const char *root, pid_t pid, uint64_t start, int number);
 
-/* Waits until the tracer of this process, which was asked to end, has ended or released all
+/* Waits until the tracer of this process, which was requested to end, has ended or released all
  * threads. Returns 0, or -1 if that takes too long. */
 int vg_guest_hold_wait_for_end(const char *root, pid_t pid, uint64_t start);
 

@@ -34,8 +34,8 @@ struct vg_guest_hold {
     unsigned long long begin, end, offset;
 };
 
-/* Finds each process with each of its nodes, but leaves this process out. Puts the first max pairs
- * into ret_holders, and returns how many there are. root is as for vg_guest_devices_read(). */
+/* Finds all pairs of a process and one of its nodes, except for this process. Stores the first max
+ * pairs in ret_holders, and returns the total number. root is as for vg_guest_devices_read(). */
 size_t vg_guest_holders_find(const char *root, const struct vg_guest_nodes *nodes,
                              struct vg_guest_holder *ret_holders, size_t max);
 

@@ -15,8 +15,8 @@
  * Failures are only logged; the driver then takes longer. */
 void vg_guest_huge_pages_begin(const struct vg_guest_config *config);
 
-/* Restores the saved setting, even if the process that saved it has ended. Leaves the setting
- * alone if another program has changed it in between. */
+/* Restores the saved setting, even if the process that saved it has ended. Does not change the
+ * setting if another program has changed it in the meantime. */
 void vg_guest_huge_pages_end(const struct vg_guest_config *config);
 
 #endif

@@ -12,7 +12,7 @@
 /* The maximum length of a line to the host in bytes, without its newline. */
 #define VG_GUEST_ANSWER_MAX 131072
 
-/* Begins a message about a request, whose id may be 0 if it is unknown. The caller puts it. */
+/* Creates a message about a request, whose id may be 0 if it is unknown. The caller puts it. */
 json_object *vg_guest_message(int64_t id, const char *type);
 
 /* Makes a line from an error, whose message it cleans. The caller frees it. */

@@ -34,8 +34,8 @@ struct hub_program {
     pid_t pid;
     uint64_t start;
     uid_t uid;
-    /* It has said hello. It is stopped. This agent requested the stop and has not resumed it yet.
-     * A slow resume has been reported. Its own OpenCL is a proxy's. */
+    /* In this order: it has said hello; it is stopped; this agent requested the stop and has not
+     * resumed it yet; a slow resume has been reported; its own OpenCL is a proxy's. */
     bool is_known, is_released, is_wanted, is_late, is_remote;
     /* Outstanding answers: to one `ask`, and to one other request. */
     bool is_asked;
@@ -90,7 +90,8 @@ void vg_opencl_hub_end_program(vg_opencl_hub *hub, struct hub_program *program, 
 void vg_opencl_talk_send(vg_opencl_hub *hub, struct hub_worker *worker, struct hub_program *program,
                          const char *line);
 
-/* Resumes a program where it was: immediately, or as soon as it reports that it is stopped. */
+/* Resumes a program in its previous place: immediately, or as soon as it reports that it is
+ * stopped. */
 void vg_opencl_talk_let_go_on(vg_opencl_hub *hub, struct hub_program *program);
 
 /* Handles a line from a program, and may end the connection because of it. */

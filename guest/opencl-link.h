@@ -73,9 +73,9 @@ struct vg_opencl_link {
 int vg_opencl_link_open(struct vg_opencl_link *link, const char *root, bool is_hand);
 void vg_opencl_link_close(struct vg_opencl_link *link);
 
-/* Sends a line to a program: `ask`, `prepare MS`, `resume` or `resume at PLACE`. Or makes the
- * agent perform `move MS PLACE`, until `abort`, which is not answered. The program counts as
- * silent until it answers. */
+/* Sends a line to a program: `ask`, `prepare MS`, `resume` or `resume at PLACE`. Alternatively,
+ * makes the agent perform `move MS PLACE`, until `abort`, which is not answered. The program counts
+ * as not answering until it answers. */
 void vg_opencl_link_send(struct vg_opencl_link *link, struct vg_opencl_program *program,
                          const char *line);
 
@@ -83,8 +83,8 @@ void vg_opencl_link_send(struct vg_opencl_link *link, struct vg_opencl_program *
 void vg_opencl_link_saw(struct vg_opencl_link *link, struct vg_opencl_program *program);
 
 /* Handles messages from programs, including new and ended connections, and waits for them until
- * until_ms or until the work is cancelled. Returns 0, or -1 if the agent has ended: missing
- * answers then stay missing. */
+ * until_ms or until the work is cancelled. Returns 0, or -1 if the agent has ended: missing answers
+ * then remain missing. */
 int vg_opencl_link_wait(struct vg_opencl_link *link, int64_t until_ms);
 
 /* Counts the programs that are wanted and in this state, and have not answered yet. */

@@ -16,12 +16,12 @@
  * when the library returns. */
 #define VG_OPENCL_STUCK_MS 3000
 
-/* Connects to the agent that runs, once. Returns the programs, or NULL if there is no agent. */
+/* Connects to the running agent, only once. Returns the programs, or NULL if there is no agent. */
 struct vg_opencl_link *vg_opencl_open(const struct vg_guest_work *work);
 void vg_opencl_close(void);
 
-/* Queries the wanted programs that run whether they could be stopped. Returns the first that could
- * not, or does not answer in time, or NULL. */
+/* Queries whether the wanted programs that are running could be stopped. Returns the first that
+ * could not, or that does not answer in time; otherwise NULL. */
 const struct vg_opencl_program *vg_opencl_ask(const struct vg_guest_work *work);
 
 /* Returns the total GPU memory of the reported programs. */

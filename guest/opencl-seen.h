@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 #define VG_OPENCL_SEEN_PATH "/run/vgpu-guestd-opencl-seen"
-/* The maximum number of processes; a further one replaces the oldest. */
+/* The maximum number of processes; if there are more, a new one replaces the oldest. */
 #define VG_OPENCL_SEEN_MAX 1024
 
 struct vg_opencl_seen {

@@ -11,8 +11,8 @@
 
 #include "guest/work.h"
 
-/* Carries out the work's order. Returns 0, or -1 after vg_guest_work_fail(). *ret_undone then says
- * whether the programs that did not change have resumed where they were. */
+/* Carries out the work's order. Returns 0, or -1 after vg_guest_work_fail(). *ret_undone then
+ * states whether the programs that did not move have resumed where they were. */
 int vg_opencl_switch(struct vg_guest_work *work, bool *ret_undone);
 
 #endif

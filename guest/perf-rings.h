@@ -18,7 +18,8 @@ typedef struct vg_perf_rings vg_perf_rings;
 struct vg_perf_ops {
     /* A process has mapped code from this file. time_ns is since boot. */
     void (*mapped)(void *user, pid_t pid, uint64_t time_ns, const char *path);
-    /* A process has called the function whose probe has this mark. values: what was read. */
+    /* A process has called the function whose probe has this mark. values: the values that were
+     * read from the call. */
     void (*called)(void *user, pid_t pid, uint32_t mark, const uint64_t *values, size_t n);
     /* Some records of calls, or of mappings, were lost. */
     void (*lost)(void *user, bool calls);
@@ -52,7 +53,7 @@ void vg_perf_rings_remove(vg_perf_rings *rings, uint32_t mark, uint32_t mask);
 /* Reports the events since the last call. */
 void vg_perf_rings_read(vg_perf_rings *rings, const struct vg_perf_ops *ops, void *user);
 
-/* Returns whether the machine has other CPUs than when the rings were opened. */
+/* Returns whether the machine's set of CPUs has changed since the rings were opened. */
 bool vg_perf_rings_are_stale(const vg_perf_rings *rings);
 
 #endif

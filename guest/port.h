@@ -13,7 +13,7 @@
 
 #include "guest/work.h"
 
-/* Reading stops while more than this many bytes wait to be written. */
+/* Reading stops while more than this number of bytes are waiting to be written. */
 #define VG_GUEST_PENDING_READ 65536
 /* Answers that do not fit into this many bytes are dropped. */
 #define VG_GUEST_PENDING_MAX (4 << 20)
@@ -34,7 +34,7 @@ struct vg_guest_port {
     int listen_fd, fd, wake_fd;
     /* There is no host on the other side of the virtio port, so that poll() of it means nothing. */
     bool silent;
-    /* The same, except that data has just arrived. */
+    /* The same, but data has just arrived, so that this may be wrong. */
     bool unsure;
     int64_t pause_ms, retry_ms;
     int64_t sure_ms; /* the time after which the host counts as disconnected */
@@ -63,7 +63,7 @@ int vg_guest_port_read(struct vg_guest_port *port, char *data, size_t size);
 
 /* Queues a line, and adds its newline. */
 void vg_guest_port_send(struct vg_guest_port *port, const char *line);
-/* Writes as much as the host takes now. */
+/* Writes as much as the host accepts now. */
 void vg_guest_port_flush(struct vg_guest_port *port);
 
 #endif

@@ -27,8 +27,8 @@ struct vg_guest_provider {
     int (*fd)(void *cookie);
     void (*ready)(void *cookie);
     void (*unload)(void *cookie);
-    /* Returns 0, or -1 after vg_guest_work_fail(). *ret_kept: the state that its resume needs, also
-     * after a failure; the caller puts it. */
+    /* Returns 0, or -1 after vg_guest_work_fail(). *ret_kept: the state that its resume requires,
+     * even after a failure; the caller releases it. */
     int (*prepare)(struct vg_guest_work *work, json_object **ret_kept);
     /* kept: the state from prepare, or NULL if none is known. undo: undo only what prepare did in
      * this same work. */

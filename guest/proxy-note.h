@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Notes for OpenCL programs if the host lets this VM use a GPU through a vgpu-proxy: two files
- * beside the socket of guest/opencl-hub.h. The library reads them if there is no OpenCL vendor
- * (opencl/icd/vendor.h). They do not survive a restart of the guest; the host then sends them
- * again. Belongs to one thread.
+ * Notes for OpenCL programs if the host lets this VM use a GPU through a vgpu-proxy: two files in
+ * the directory of the socket of guest/opencl-hub.h. The library reads them if there is no OpenCL
+ * vendor (opencl/icd/vendor.h). They do not survive a restart of the guest; the host then sends
+ * them again. Belongs to one thread.
  */
 #ifndef VG_GUEST_PROXY_NOTE_H
 #define VG_GUEST_PROXY_NOTE_H

@@ -54,7 +54,7 @@ struct vg_guest_session_ops {
     int (*work)(void *user, const struct vg_guest_order *order);
     int (*look)(void *user, const struct vg_guest_order *order);
     void (*cancel)(void *user);
-    /* Stores where OpenCL programs find a GPU; empty for nowhere. Returns 0, or an errno. */
+    /* Stores the place where OpenCL programs find a GPU; empty for none. Returns 0, or an errno. */
     int (*note_proxy)(void *user, const char *at, const char *token, bool *ret_changed);
 };
 
@@ -87,7 +87,7 @@ void vg_guest_session_line(void *session, const char *text, size_t size);
 /* Forgets the agreement with a host that has disconnected. The work on its order continues. */
 void vg_guest_session_hangup(struct vg_guest_session *session);
 
-/* Take the lines that a worker has for the host. */
+/* Process the lines that a worker has for the host. */
 void vg_guest_session_progress(struct vg_guest_session *session, const char *line);
 /* Repeats the last progress, so that the host sees that the agent is alive. */
 void vg_guest_session_beat(struct vg_guest_session *session);

@@ -34,8 +34,8 @@ vg_guest_tracee *vg_guest_tracee_stop(const char *root, pid_t pid, int64_t until
 /* Returns the thread that performs the calls. */
 pid_t vg_guest_tracee_caller(const vg_guest_tracee *tracee);
 
-/* Has the process do a system call, which must not block. Returns its result, -ESRCH if the process
- * has ended, or -ETIME if the call does not end in time. */
+/* Makes the process perform a system call, which must not block. Returns its result, -ESRCH if the
+ * process has ended, or -ETIME if the call does not end in time. */
 long vg_guest_tracee_call(vg_guest_tracee *tracee, long number, const unsigned long args[6]);
 
 /* Writes to the memory of the process. Returns 0, or -1. */

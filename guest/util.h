@@ -46,7 +46,7 @@ int vg_guest_write_file(const char *path, const char *text);
 int64_t vg_guest_now_ms(void);
 int64_t vg_guest_now_us(void);
 
-/* Writes to stderr. LOG_ERR means that someone must act, LOG_WARNING that the agent continues,
+/* Writes to stderr. LOG_ERR means that an operator must act, LOG_WARNING that the agent continues,
  * LOG_NOTICE that a state has changed. */
 void vg_guest_log(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

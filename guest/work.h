@@ -48,7 +48,7 @@ struct vg_guest_work {
     json_object *details;
 };
 
-/* Keeps a failure, if it is the first. Returns -1. */
+/* Stores a failure, if it is the first. Returns -1. */
 int vg_guest_work_fail(struct vg_guest_work *work, enum vg_guest_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -85,8 +85,8 @@ void vg_guest_work_allow_undo(struct vg_guest_work *work);
 /* Returns the guest's MemAvailable in bytes, or -1. */
 int64_t vg_guest_free_memory(const char *root);
 
-/* Returns 0, or -1 with a failure if the time is over or the work is cancelled. `what` names the
- * step that was interrupted. */
+/* Returns 0, or -1 with a failure if the deadline has passed or the work is cancelled. `what` names
+ * the step that was interrupted. */
 int vg_guest_work_check(struct vg_guest_work *work, const char *what);
 
 /* Reports a new step to the host. more has further members, or is NULL; it is freed. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104): neither a client's process nor a program has a
- * library for them.
+ * SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104): implemented here because neither a client's
+ * process nor a program has a library for them.
  */
 #ifndef VG_OPENCL_BASE_SHA256_H
 #define VG_OPENCL_BASE_SHA256_H

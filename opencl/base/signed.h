@@ -21,7 +21,7 @@ struct vg_signed {
     unsigned char mac[VG_SHA256_SIZE];
 };
 
-/* Returns the size of a binary without that. */
+/* Returns the size of a binary without the signature. */
 static inline size_t
 vg_signed_bare_size(const unsigned char *binary, size_t size)
 {

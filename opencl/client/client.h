@@ -4,8 +4,8 @@
  * calls are in table.c, which is generated, and in the other files of this directory.
  *
  * Calls that need no answer are batched. A batch is sent with the next call that needs an answer,
- * when it has VG_WIRE_BATCH bytes, or VG_WIRE_BATCH_US after its first call. Any thread may call
- * any function. After the link breaks, every call returns VG_WIRE_BROKEN.
+ * when it has VG_WIRE_BATCH bytes, or when VG_WIRE_BATCH_US have passed since its first call. Any
+ * thread may call any function. After the link breaks, every call returns VG_WIRE_BROKEN.
  */
 #ifndef VG_OPENCL_CLIENT_CLIENT_H
 #define VG_OPENCL_CLIENT_CLIENT_H
@@ -81,7 +81,7 @@ struct vg_wire_call {
     bool has_area;        /* freed with the call unless it was lent */
     struct vg_wire_in in; /* the answer, after its result */
     size_t got;           /* bytes in the sink */
-    uint64_t token;       /* of a read that is not waited for, or 0 */
+    uint64_t token;       /* of a read whose end no thread waits for, or 0 */
 
     /* the client's own */
     uint64_t number;
@@ -145,22 +145,22 @@ cl_int vg_wire_call_info(struct vg_wire_call *call, size_t size, void *value, si
 unsigned char *vg_wire_stage(struct vg_wire_client *client, size_t size);
 void vg_wire_unstage(struct vg_wire_client *client, const unsigned char *area);
 
-/* Registers a read whose data arrive when the command is done, either in AREA, which it takes
- * over, or with a message. Returns a token. Returns 0 if memory is exhausted; AREA then remains
- * the caller's. */
+/* Registers a read whose data arrive when the command is done, either in AREA, which it takes over,
+ * or with a message. Returns a token. Returns 0 if memory is exhausted; AREA then still belongs to
+ * the caller. */
 uint64_t vg_wire_expect_read(struct vg_wire_client *client, const struct vg_wire_rows *rows,
                              unsigned char *area);
 void vg_wire_forget_read(struct vg_wire_client *client, uint64_t token);
 
-/* Has the data for TOKEN, which may be 0, received and discarded. Returns false if they have
- * already arrived. */
+/* Makes the data for TOKEN, which may be 0, be discarded when they are received. Returns false if
+ * they have already arrived. */
 bool vg_wire_leave_read(struct vg_wire_client *client, uint64_t token);
 
 /* Waits until the data of all reads in messages FIRST to LAST of QUEUE have arrived, after the
  * proxy reported the commands done. The program's memory must not be written afterwards. */
 cl_int vg_wire_settle(struct vg_wire_client *client, uint64_t queue, uint64_t first, uint64_t last);
 
-/* As vg_wire_settle(), for all commands that are done when EVENT is. */
+/* Does the same for all commands that are done when EVENT is done. */
 cl_int vg_wire_settle_event(const struct vg_wire_object *event);
 
 /* Returns the number of the last message that was sent. */
@@ -169,7 +169,7 @@ uint64_t vg_wire_last(struct vg_wire_client *client);
 /* Records which command EVENT belongs to. EVENT may be NULL. */
 void vg_wire_note_event(struct vg_wire_object *event, const struct vg_wire_call *call);
 
-/* Has CALL called when the proxy reports the event. Returns a token, or 0 if memory is
+/* Registers CALL to be called when the proxy reports the event. Returns a token, or 0 if memory is
  * exhausted. */
 typedef void(CL_CALLBACK *vg_wire_notify)(cl_event event, cl_int status, void *user_data);
 uint64_t vg_wire_expect_event(struct vg_wire_client *client, vg_wire_notify call, cl_event event,

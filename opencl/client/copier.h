@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies between the program's memory and memory that it shares with the proxy, in two threads.
- * One thread alone is slower than the bus to a GPU. The second thread sleeps between transfers. The
- * calling thread never waits for it to wake up: both claim chunks, and either can copy all.
+ * Copies between the program's memory and memory that it shares with the proxy, in two threads. One
+ * thread alone is slower than the bus to a GPU. The second thread sleeps between transfers. The
+ * calling thread never waits for it to wake up: both claim chunks, and either can copy all of them.
  */
 #ifndef VG_OPENCL_CLIENT_COPIER_H
 #define VG_OPENCL_CLIENT_COPIER_H

@@ -14,7 +14,7 @@ struct vg_wire_map {
     void *pointer;
     struct vg_wire_rows rows;
     cl_map_flags flags;
-    uint64_t token; /* of the read that fills it, if that is not waited for */
+    uint64_t token; /* of the read that fills the region, if no thread waits for that read */
     bool is_own;    /* `pointer` must be freed */
 };
 
@@ -22,8 +22,9 @@ struct vg_wire_map {
  * the memory flags that rule it out. */
 cl_int vg_wire_memory_refuse(cl_command_queue queue, cl_mem mem, cl_mem_flags forbidden);
 
-/* Returns whether a region of a buffer is empty. The second function then performs the read or
- * write: it waits for other events and has an event, but transfers no data. */
+/* The first function returns whether a region of a buffer is empty. In that case, the second
+ * performs the read or write: the command waits for other events and has an event, but transfers no
+ * data. */
 bool vg_wire_memory_is_nothing(cl_mem buffer, size_t offset, size_t size, const void *ptr);
 cl_int vg_wire_memory_do_nothing(cl_command_queue queue, cl_mem buffer, cl_mem_flags forbidden,
                                  cl_bool is_blocking, cl_uint n, const cl_event *list,

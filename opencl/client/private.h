@@ -19,7 +19,7 @@ struct client_read {
     struct vg_wire_rows rows;
     unsigned char *area; /* NULL if the data come with the message */
     bool is_coming;      /* the receiving thread is writing to it */
-    bool is_left;        /* no thread waits for it any more */
+    bool is_left;        /* no thread is waiting for it any more */
 };
 
 struct client_event {
@@ -70,10 +70,11 @@ struct vg_wire_client {
 void vg_wire_fork_list(struct vg_wire_client *client);
 void vg_wire_fork_unlist(const struct vg_wire_client *client);
 
-/* Returns what a call that names ROOT, of a client that such a process inherited, names instead. */
+/* For a call in a forked process that names ROOT, of an inherited client: returns the object that
+ * the call uses instead. */
 struct vg_wire_object *vg_wire_fork_renew(struct vg_wire_object *root);
 
-/* Says once, in such a process, why a call fails. */
+/* In a forked process, logs once why a call fails. */
 void vg_wire_fork_say(struct vg_wire_client *client);
 
 /* Creates an object with a new id. Returns NULL if memory or the object limit is exhausted. */
@@ -89,8 +90,8 @@ void vg_wire_client_wait(struct vg_wire_call *call);
 /* Receives the rest of a VG_WIRE_OUTPUT message, and writes it to stdout. */
 bool vg_wire_client_output(struct vg_wire_client *client, const struct vg_wire_head *head);
 
-/* Takes what the proxy sends while this side is sending, as both would block otherwise. CLIENT is
- * a struct vg_wire_client. */
+/* Receives what the proxy sends while this side is sending, because otherwise both would block.
+ * CLIENT is a struct vg_wire_client. */
 void vg_wire_client_take(void *client);
 
 /* Sends the batch, and then the given parts unless HEAD is NULL. The caller holds the lock for
@@ -98,9 +99,10 @@ void vg_wire_client_take(void *client);
 bool vg_wire_client_send(struct vg_wire_client *client, const struct vg_wire_head *head,
                          const void *body, const void *data);
 
-/* Call the following with the client's lock held; those that wait release it while they do. */
+/* The following functions are called with the client's lock held. Those that wait release it during
+ * the wait. */
 
-/* Receives one message, unless another thread receives. */
+/* Receives one message, unless another thread is receiving. */
 void vg_wire_client_receive(struct vg_wire_client *client);
 
 /* Waits for CHANGED up to US. */
@@ -115,8 +117,8 @@ void vg_wire_client_end_read(struct vg_wire_client *client, struct client_read *
  * queue, all earlier commands are done as well. Call without the lock. */
 uint64_t vg_wire_client_first(const struct vg_wire_object *event);
 
-/* Starts the helper thread, which calls the program's callbacks, receives what no other thread
- * waits for, and sends batches. The caller holds the client's lock. */
+/* Starts the helper thread, which calls the program's callbacks, receives messages that no other
+ * thread is waiting for, and sends batches. The caller holds the client's lock. */
 void vg_wire_client_need_helper(struct vg_wire_client *client);
 
 #endif

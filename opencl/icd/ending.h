@@ -9,9 +9,9 @@
 
 #include <stdbool.h>
 
-/* Installs that exit handler when vendors were loaded or reloaded, and again when the first
- * context was created with them, as some vendors initialise only then. From one thread at a
- * time. */
+/* Installs the exit handler that waits at the gate: after vendors have been loaded or reloaded, and
+ * again after the first context has been created with them, because some vendors initialise only
+ * then. From one thread at a time. */
 void vg_cl_ending_watch(void);
 
 /* Returns whether the program is exiting. Every thread that closes the gate sees this once it is

@@ -73,7 +73,7 @@ vg_cl_gate_enter_command(void)
     vg_cl_gate_enter_below(VG_CL_GATE_OPEN);
 }
 
-/* For calls that unblock others which are already inside. */
+/* For calls that unblock other calls which are already inside. */
 static inline void
 vg_cl_gate_enter_through(void)
 {
@@ -90,9 +90,9 @@ vg_cl_gate_leave(void)
 }
 
 /* Sets the gate's state for all other threads. Opening wakes the waiting threads and cannot fail.
- * Returns false with errno if membarrier(2), which worked at the start, is refused now, e.g. since
- * the program installed a seccomp filter. Threads may then be inside that vg_cl_gate_inside()
- * misses: the caller must reopen the gate. */
+ * Returns false with errno if membarrier(2), which worked at the start, is now refused, for example
+ * because the program has installed a seccomp filter. Threads may then be inside that
+ * vg_cl_gate_inside() misses: the caller must reopen the gate. */
 bool vg_cl_gate_set(enum vg_cl_gate state);
 
 /* Returns the number of other threads inside, except those that run the program's callbacks for

@@ -13,13 +13,13 @@ enum vg_cl_stopped {
     VG_CL_LOST,    /* it can neither be stopped nor continue: its calls block indefinitely */
 };
 
-/* Stops the program's use of its devices and unloads the vendors. The program's calls wait until
- * it is resumed. If it continues instead, S has the reason. From one thread. */
+/* Stops the program's use of its devices and unloads the vendors. The program's calls wait until it
+ * is resumed. If it cannot be stopped and continues, S has the reason. From one thread. */
 enum vg_cl_stopped vg_cl_stop(struct vg_cl_switch *s);
 
 /* Acquires devices again, not necessarily the same ones, and resumes the program: at the proxy
- * PLACE, or with the vendors' libraries if PLACE is empty. If this fails, the program still waits,
- * and it can be resumed again, also elsewhere. */
+ * PLACE, or with the vendors' libraries if PLACE is empty. If this fails, the program is still
+ * waiting, and another attempt can be made, even with another place. */
 bool vg_cl_resume(struct vg_cl_switch *s, const char *place);
 
 /* Returns whether the program is stopped. From the same thread. */
@@ -29,7 +29,7 @@ bool vg_cl_is_stopped(void);
  * it uses its own vendors' libraries. From the same thread. */
 const char *vg_cl_place(void);
 
-/* Returns whether the program can be stopped, as far as that is known without trying. If not, S
+/* Returns whether the program can be stopped, as far as this is known without an attempt. If not, S
  * has the reason. From the same thread. */
 bool vg_cl_can_stop(struct vg_cl_switch *s);
 

@@ -52,8 +52,7 @@ struct vg_cl_vendor *vg_cl_vendors_get(cl_uint *n);
  * have platforms of the same names. Returns NULL, or the reason for failure. */
 const char *vg_cl_vendor_reload(struct vg_cl_vendor *vendor);
 
-/* Returns which of a proxy's N PLATFORMS replaces TRACK of VENDOR, or NULL if it has no such one.
- */
+/* Returns which of a proxy's N PLATFORMS replaces TRACK of VENDOR, or NULL if it has none. */
 cl_platform_id vg_cl_vendor_find_platform(const struct vg_cl_vendor *vendor,
                                           const struct vg_cl_track *track,
                                           const cl_platform_id *platforms, cl_uint n);
@@ -66,8 +65,8 @@ struct vg_wire_client *vg_cl_vendors_reach(const char *place, const char **why);
 void vg_cl_vendors_unreach(void);
 
 /* Replaces all vendors that are loaded from now on with a proxy, except vendors of processors that
- * the proxy does not have. PLACE is written as in an .icd file. If it is empty, each vendor is
- * itself again. Returns false if PLACE is not valid. */
+ * the proxy does not have. PLACE is written as in an .icd file. If it is empty, each vendor's own
+ * library is used again. Returns false if PLACE is not valid. */
 bool vg_cl_vendors_send(const char *place);
 
 /* Returns the proxy set by vg_cl_vendors_send(), or an empty string if none is. */
@@ -85,10 +84,10 @@ void vg_cl_vendors_stay(void);
 /* Returns why the link to a proxy is permanently broken, or NULL if no link is. */
 const char *vg_cl_vendors_why(void);
 
-/* In a process that the program forked: notes which vendors are proxies. */
+/* In a process that the program forked: records which vendors are proxies. */
 void vg_cl_vendors_inherit(void);
 
-/* Lets VENDOR's library go. Its objects were released before. */
+/* Unloads VENDOR's library. Its objects must have been released before. */
 void vg_cl_vendor_unload(struct vg_cl_vendor *vendor);
 
 #endif

@@ -54,7 +54,7 @@ void vg_acceptors_poll(const struct proxy_acceptors *acceptors, struct pollfd *a
 
 /* Reads what the process in a place reports; its last report frees the place. Returns true if the
  * handshake is complete and the current configuration admits the client; *DONE then has the
- * details, and its PLAIN is the caller's. */
+ * details, and the caller owns its PLAIN. */
 bool vg_acceptor_receive(struct proxy_acceptors *acceptors, unsigned place,
                          struct proxy_acceptor *done);
 

@@ -48,7 +48,7 @@ unsigned vg_arrivals_poll(const struct proxy_arrivals *arrivals, struct pollfd *
  * configuration admits it. It stays until vg_arrival_end(). */
 bool vg_arrival_hear(struct proxy_arrivals *arrivals, unsigned place, short events);
 
-/* Returns whether it has shown a certificate of the VM that is configured now. */
+/* Returns whether the connection has shown a certificate of the VM that is configured now. */
 bool vg_arrival_is_known(const struct proxy_arrival *arrival);
 
 /* Frees the place and closes what is still open. */

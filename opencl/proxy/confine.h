@@ -27,8 +27,8 @@ pid_t vg_proxy_fork(const struct proxy_confinement *confinement);
 
 /* Confines this process, which may have only one thread. It changes to its own user and loses
  * capabilities, access to other processes, core files, all files except those of reach.h, and all
- * system calls except those of seccomp-allow.c. No vendor's library needs them. The kernel's OOM
- * killer prefers this process. Returns NULL, or what failed, with errno. */
+ * system calls except those of seccomp-allow.c. No vendor's library needs any of these. The
+ * kernel's OOM killer prefers this process. Returns NULL, or what failed, with errno. */
 const char *vg_proxy_confine(const struct proxy_confinement *confinement);
 
 /* Tries both functions in a test process. Returns false after logging a message. */

@@ -61,7 +61,7 @@ void vg_control_leave(const struct proxy_control *control);
 void vg_control_poll(const struct proxy_control *control, struct pollfd *at);
 void vg_control_serve(struct proxy_control *control, const struct pollfd *at);
 
-/* Has clients' activity counted while requests keep coming. Returns the ms until something
+/* Makes clients' activity be counted while requests keep arriving. Returns the ms until something
  * changes, or -1 if only a request can change it. */
 int vg_control_refresh(struct proxy_control *control);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records why clients' processes have ended lately, for programs that try to return to them. Used
+ * Records why clients' processes have recently ended, for programs that try to return to them. Used
  * by one thread.
  */
 #ifndef VG_OPENCL_PROXY_ENDS_H

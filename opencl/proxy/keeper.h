@@ -25,13 +25,14 @@ struct proxy_keeper {
     struct proxy_seed seed;
 };
 
-/* Starts the process if CONFINEMENT names a seed, and it does not run and is due, and takes its
- * files when they are complete. The process is confined like clients' processes, after LEAVE has
- * closed what it must not inherit from the proxy. */
+/* Starts the process if CONFINEMENT names a seed, and it is due and not running. Takes its files
+ * when they are complete. The process is confined like clients' processes, after LEAVE has closed
+ * what it must not inherit from the proxy. */
 void vg_keeper_look(struct proxy_keeper *keeper, const struct proxy_confinement *confinement,
                     void (*leave)(void *data), void *data);
 
-/* Called in another process: unmaps and closes what belongs to the proxy alone. The seed stays. */
+/* Called in another process: unmaps and closes what belongs to the proxy alone. The seed is kept.
+ */
 void vg_keeper_leave(const struct proxy_keeper *keeper);
 
 /* Called when a process has ended. Returns whether it was the keeper's. */

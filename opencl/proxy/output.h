@@ -16,7 +16,7 @@
 struct proxy_client;
 struct proxy_output;
 
-/* Creates the pipe for a client's process and stores the write end in *FD, which is the caller's.
+/* Creates the pipe for a client's process and stores the write end in *FD, which the caller owns.
  * Returns NULL with errno on failure. */
 struct proxy_output *vg_output_new(int *fd);
 void vg_output_free(struct proxy_output *output); /* NULL is fine */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The files that a client's process may open: only those that vendors' libraries need. Each
- * path has its reason beside it.
+ * The files that a client's process may open: only those that vendors' libraries need. The reason
+ * for each path is stated next to it.
  */
 #ifndef VG_OPENCL_PROXY_REACH_H
 #define VG_OPENCL_PROXY_REACH_H
@@ -21,12 +21,12 @@ struct proxy_reach {
     size_t n_owned;
 };
 
-/* Finds what the libraries that the .icd files of VENDORS name may open. False, with errno: there
- * is no memory, or there are too many places. */
+/* Determines the files that may be opened by the libraries named in the .icd files of VENDORS.
+ * Returns false with errno if memory is exhausted or there are too many paths. */
 bool vg_reach_find(struct proxy_reach *reach, const char *vendors);
 void vg_reach_free(struct proxy_reach *reach);
 
-/* Returns whether a rule is for FOLDER, or for what is below it. */
+/* Returns whether a rule is for FOLDER, or for something below it. */
 bool vg_reach_has(const struct proxy_reach *reach, const char *folder);
 
 #endif

@@ -7,10 +7,10 @@
 
 #include <stdbool.h>
 
-/* Allows this process, which has one thread yet, the calls of the list in seccomp-allow.c, and
- * refuses all others with EPERM. If IS_STRICT, they end the process (SIGSYS) after a message with
- * the call's number. What the C library asks of newer kernels fails with ENOSYS in either case. It
- * needs PR_SET_NO_NEW_PRIVS. False, with errno. */
+/* Allows this process, which must have only one thread, the calls of the list in seccomp-allow.c,
+ * and refuses all others with EPERM. If IS_STRICT, a refused call ends the process (SIGSYS) after a
+ * message with the call's number. Calls of newer kernels that the C library tries fail with ENOSYS
+ * in either case. Requires PR_SET_NO_NEW_PRIVS. Returns false with errno on failure. */
 bool vg_seccomp_allow(bool is_strict);
 
 #endif

@@ -12,15 +12,17 @@
 /* The size of the buffer for a sentence about one file. */
 #define VG_SECRET_FAULT (2 * PATH_MAX + 128)
 
-/* Returns whether a regular file gives users who are neither its owner nor in its group any
- * permission. NULL, a file of another kind, and one that cannot be queried do not. */
+/* Returns whether a regular file gives any permission to users who are neither its owner nor in its
+ * group. Returns false for NULL, for a file of another kind, and for a file that cannot be queried.
+ */
 bool vg_secret_is_open(const char *path);
 
-/* Writes a sentence that says so and names the command that ends it. `what` is what the file holds,
- * as in "a token". Returns false, and writes nothing, if the file is not open. */
+/* Writes a sentence that says that all users can read the file, and names the command that fixes
+ * it. `what` is the contents of the file, as in "a token". Returns false, and writes nothing, if
+ * the file is protected. */
 bool vg_secret_fault(const char *path, const char *what, char fault[VG_SECRET_FAULT]);
 
-/* Writes that sentence to the log, if the file is open. */
+/* Writes that sentence to the log, unless the file is protected. */
 void vg_secret_warn(const char *path, const char *what);
 
 #endif

@@ -25,7 +25,7 @@ struct proxy_seed {
 };
 
 /* Writes the files to FOLDER, which exists. A file that cannot be written is left out: the vendor's
- * library then makes it again. */
+ * library then creates it again. */
 void vg_seed_write(const struct proxy_seed *seed, const char *folder);
 
 #endif

@@ -94,14 +94,14 @@ struct proxy_share {
     double passed;              /* PASSED of the client that returned the device last */
 };
 
-/* Returns the ns that the tenant's clients have had the device until now. */
+/* Returns for how many ns the tenant's clients have had the device so far. */
 int64_t vg_share_held(const struct proxy_share *share, const struct proxy_tenant *tenant);
 
 /* Returns the ns during which one of the tenant's clients wanted the device and none had it. */
 int64_t vg_share_lacked(const struct proxy_tenant *tenant);
 
 /* Reconnects a program that lost its connection to its session. FD is its new connection through
- * the same socket, and IS_KNOWN its authentication, which must match. FD stays the caller's.
+ * the same socket, and IS_KNOWN its authentication, which must match. The caller still owns FD.
  * Returns false if the session does not exist. */
 bool vg_share_bring_back(const struct proxy_share *share, const struct proxy_tenant *tenant,
                          bool is_known, const struct vg_wire_session_hello *hello, int fd);
@@ -136,8 +136,8 @@ void vg_share_set_weight(const struct proxy_share *share, struct proxy_tenant *t
 /* Handles the end of CLIENT's process. */
 void vg_share_gone(struct proxy_share *share, struct proxy_client *client);
 
-/* Gives the device to a client, requests it back, and ends clients that keep it too long, as due.
- * Returns the ms until the next call is due, or -1 if only a message can change anything. */
+/* When due, gives the device to a client, requests it back, or ends a client that keeps it for too
+ * long. Returns the ms until the next call is due, or -1 if only a message can change anything. */
 int vg_share_decide(struct proxy_share *share);
 
 #endif

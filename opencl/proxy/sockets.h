@@ -30,7 +30,8 @@ struct proxy_sockets {
 /* Allocates the table. Returns false with errno on failure. */
 bool vg_sockets_open(struct proxy_sockets *sockets);
 
-/* Adds a socket from the command line. TEXT stays the caller's. Returns false after a message. */
+/* Adds a socket from the command line. The caller still owns TEXT. Returns false after a message.
+ */
 bool vg_sockets_add(struct proxy_sockets *sockets, char *text);
 
 /* Listens at all sockets of the command line. Returns NULL, or the path of one that failed, with

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tracepoints of the provider vgpu_proxy, in the words of LTTng-UST, which reads this file
- * several times. vgpu-proxy(8) says what the fields mean.
+ * The tracepoints of the provider vgpu_proxy, in LTTng-UST's notation. LTTng-UST includes this file
+ * several times. vgpu-proxy(8) documents the fields.
  */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER vgpu_proxy
@@ -22,7 +22,7 @@
 
 # include "opencl/proxy/tracer.h"
 
-/* clang-format would take the fields for separate statements, since no commas separate them. */
+/* clang-format would format the fields as statements, because no commas separate them. */
 /* clang-format off */
 LTTNG_UST_TRACEPOINT_EVENT(vgpu_proxy, client,
     LTTNG_UST_TP_ARGS(const struct proxy_traced *, client),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Small blocking writes that the client has not waited for. The proxy does not wait for them
- * either, because to wait costs more than to copy the data. Their queue executes in order, so that
+ * either, because waiting costs more than copying the data. Their queue executes in order, so that
  * its later commands see the data. A command in any other queue waits for these writes first. The
  * data are freed when a later call has waited for the queue.
  */
@@ -15,13 +15,13 @@
  * many. */
 bool vg_serve_lent_may(const struct vg_serve_call *call, cl_command_queue queue, size_t size);
 
-/* Takes the data of CALL until EVENT, which is retained, is done. */
+/* Keeps the data of CALL until EVENT, which is retained, is done. */
 void vg_serve_lent_keep(struct vg_serve_call *call, cl_command_queue queue, cl_event event);
 
 /* Call before a command is submitted to QUEUE. Any thread. */
 void vg_serve_lent_before(struct vg_serve *serve, cl_command_queue queue);
 
-/* CALL has waited for everything in its queue. */
+/* Must be called when CALL has waited for everything in its queue. */
 void vg_serve_lent_done(const struct vg_serve_call *call);
 
 /* Waits for all these writes. Any thread. */

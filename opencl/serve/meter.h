@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Counters of what a client's commands do at the device, in memory that the client's process
- * shares with the proxy. A command's wait time lasts from its arrival until the device has done
- * everything submitted before it, and the program has set the user events that it waits for. Its
- * run time lasts from then until it is done. As only one
- * client has the device, time in which two queues run concurrently counts once. A command is done
- * when this side first sees that it is, by a callback, a query or a call that waits. If its queue
- * has profiling times, they say how long it ran. Commands are
- * counted only while the proxy has set is_wanted; otherwise counting costs nothing. Memory use is
- * always reported. While a tracer is attached, the same values are also reported for each
- * command.
+ * Counters of what a client's commands do at the device, in memory that the client's process shares
+ * with the proxy. A command's wait time lasts from its arrival until the device has done everything
+ * submitted before it, and the program has set the user events that it waits for. Its run time
+ * lasts from then until it is done. As only one client has the device, time in which two queues run
+ * concurrently counts once. A command is done when this side first sees that it is, by a callback,
+ * a query or a call that waits. If its queue has profiling times, they show how long it ran.
+ * Commands are counted only while the proxy has set is_wanted; otherwise counting costs nothing.
+ * Memory use is always reported. While a tracer is attached, the same values are also reported for
+ * each command.
  */
 #ifndef VG_OPENCL_SERVE_METER_H
 #define VG_OPENCL_SERVE_METER_H
@@ -75,7 +74,8 @@ void vg_serve_meter_link(struct vg_serve_counts *counts, const struct vg_wire_li
 /* CALL has returned RESULT. */
 void vg_serve_meter_result(const struct vg_serve_call *call, cl_int result);
 
-/* Call the first when CALL arrives, the second before its command is submitted to the device. */
+/* Call the first function when CALL arrives, and the second before its command is submitted to the
+ * device. */
 void vg_serve_meter_came(struct vg_serve_call *call);
 void vg_serve_meter_entered(struct vg_serve_call *call);
 

@@ -31,7 +31,7 @@ void vg_serve_pin(const struct vg_serve_call *call, cl_command_queue queue, size
 void vg_serve_pinned_leave(struct vg_serve *serve, cl_context context);
 void vg_serve_pinned_come(struct vg_serve *serve, cl_context context);
 
-/* Called before each message: does what had to be postponed. */
+/* Called before each message: performs work that had to be postponed. */
 void vg_serve_pinned_look(struct vg_serve *serve);
 
 /* An area is in use from the arrival of its message until its data are copied. The end may be

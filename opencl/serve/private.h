@@ -19,7 +19,7 @@ struct serve_slot {
     enum vg_cl_type type;
 };
 
-/* A read command that the client does not wait for. */
+/* A read command for whose end the client does not wait. */
 struct serve_read {
     struct serve_read *next;
     uint64_t token;
@@ -69,7 +69,7 @@ struct vg_serve {
     unsigned n_threads;   /* threads that run calls which wait */
     cl_int late;          /* the first error that has not been reported yet */
     bool is_bad;
-    bool takes_output; /* the program's library does, and stdout is not redirected yet */
+    bool takes_output; /* the program's library accepts output, and stdout is not redirected yet */
     struct vg_serve_output *output; /* NULL while stdout is not; set once, under `sending` */
     struct serve_slot *slots;
     uint64_t n_slots, n_roots, n_objects;
@@ -93,17 +93,17 @@ void vg_serve_break(struct vg_serve *serve);
  * link. Returns false if the thread cannot be created. */
 bool vg_serve_begin_sender(struct vg_serve *serve);
 
-/* Sends the result of CALL, preceded by all reads that are done by now. */
+/* Sends the result of CALL, preceded by all reads that are already done. */
 void vg_serve_answer(struct vg_serve_call *call, cl_int result);
 
-/* Count SIZE bytes that were taken for a mapping, and give them back. */
+/* The first function counts SIZE bytes that a mapping uses. The second subtracts them again. */
 void vg_serve_map_bytes(struct vg_serve *serve, size_t size);
 void vg_serve_unmap_bytes(struct vg_serve *serve, size_t size);
 
 /* Sends the text of OUTPUT from now on. */
 void vg_serve_send_output(struct vg_serve *serve, struct vg_serve_output *output);
 
-/* Sends all reads that are done by now. */
+/* Sends all reads that are already done. */
 void vg_serve_flush_reads(struct vg_serve *serve);
 
 #endif

@@ -59,7 +59,7 @@ _Noreturn void vg_serve_end_why(struct vg_serve *serve, const char *why);
 void vg_serve_say_end(struct vg_serve *serve, const char *why);
 
 /* Makes FD the client's new connection. TAKEN is the number of bytes that the client's side has
- * received until now. */
+ * received so far. */
 void vg_serve_replace_link(struct vg_serve *serve, int fd, uint64_t taken);
 
 /* Returns the limit that prevents the allocation of BYTES. Returns NULL if the client may allocate
@@ -113,8 +113,9 @@ void vg_serve_leave_place(struct vg_serve *serve);
 /* Frees data or returns them to the client. Any thread. */
 void vg_serve_free_data(struct vg_serve *serve, void *data, size_t size);
 
-/* Reads an id. Returns the tracker's handle of the object of TYPE, or NULL if not found. If it is a
- * queue, first waits for writes that are lent to another queue (opencl/serve/lent.h). */
+/* Reads an id. Returns the tracker's handle of the object of TYPE, or NULL if not found. If the
+ * object is a queue, first waits for writes that are pending in another queue
+ * (opencl/serve/lent.h). */
 void *vg_serve_object(struct vg_serve_call *call, enum vg_cl_type type);
 
 /* As vg_serve_object(), for a list of N. Returns NULL if the client sent no list. */

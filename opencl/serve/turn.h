@@ -2,9 +2,9 @@
  *
  * A client's turns at the device, in the client's process. Only one client has the device at a
  * time. The proxy decides which, over a socket to each client's process; most messages are one
- * byte. While a client does not have the device, its commands wait here. It returns the device
- * when all its submitted commands are done. If no other client wants the device, it keeps it at no
- * cost. The same socket delivers a new connection after the client lost its previous one. A
+ * byte. While a client does not have the device, its commands wait here. It returns the device when
+ * all its submitted commands are done. If no other client wants the device, the client keeps it at
+ * no cost. The same socket delivers a new connection after the client lost its previous one. A
  * waiting client polls the proxy each second. If the proxy hangs, the client gets an error after
  * VG_WIRE_OPEN_S.
  */
@@ -19,8 +19,8 @@ enum vg_turn_said {
     VG_TURN_WANT = 'W', /* it has a command */
     VG_TURN_BACK = 'B', /* it returns the device */
     /* sent by the proxy */
-    VG_TURN_GIVE = 'G', /* the device is the client's */
-    VG_TURN_IDLE = 'I', /* another client waits: return the device when idle */
+    VG_TURN_GIVE = 'G', /* the client now has the device */
+    VG_TURN_IDLE = 'I', /* another client is waiting: return the device when idle */
     VG_TURN_ASK = 'A',  /* return the device now */
     /* sent by the client's process while it wants the device, and by the proxy */
     VG_TURN_THERE = 'T', /* a keepalive, and its answer */
@@ -56,7 +56,7 @@ void vg_serve_turn_leave(struct vg_serve_turn *turn, unsigned op);
 /* Waits until all commands that were submitted before are done. Any thread. */
 void vg_serve_turn_finish(struct vg_serve *serve);
 
-/* Has the proxy sign a digest for this client's VM (sign.h). Any thread. Returns false if the
+/* Makes the proxy sign a digest for this client's VM (sign.h). Any thread. Returns false if the
  * proxy has exited. */
 bool vg_serve_turn_sign(struct vg_serve_turn *turn, const unsigned char digest[VG_SHA256_SIZE],
                         unsigned char mac[VG_SHA256_SIZE]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ends a client's process that would not end otherwise: because its program has exited while a
- * call to the vendor's library runs, because a build takes too long, or because it has crashed.
+ * Ends a client's process that would not end otherwise: because its program has exited while a call
+ * to the vendor's library is running, because a build takes too long, or because it has crashed.
  * The program, if it is still connected, gets the reason.
  */
 #ifndef VG_OPENCL_SERVE_WATCH_H

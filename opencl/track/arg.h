@@ -12,14 +12,14 @@
 /* Stores SIZE bytes at VALUE, which may be NULL. Returns an OpenCL error code. */
 cl_int vg_cl_arg_keep(struct vg_cl_arg *arg, size_t size, const void *value);
 
-/* Returns whether it has memory that must be freed. */
+/* Returns whether the value uses memory that must be freed. */
 static inline bool
 vg_cl_arg_is_long(const struct vg_cl_arg *arg)
 {
     return arg->is_long;
 }
 
-/* For an argument that is not long. */
+/* Only for an argument whose value is not long. */
 static inline void
 vg_cl_arg_keep_object(struct vg_cl_arg *arg, struct vg_cl_object *object)
 {

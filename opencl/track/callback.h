@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The program's functions that the vendor calls.
+ * Functions of the program that the vendor calls.
  */
 #ifndef VG_OPENCL_TRACK_CALLBACK_H
 #define VG_OPENCL_TRACK_CALLBACK_H
 
 #include "opencl/track/object.h"
 
-/* Puts a function before those that are called at the end of an object. Returns an error of OpenCL.
- */
+/* Adds a function before those that are called at the end of an object. Returns an OpenCL error
+ * code. */
 cl_int vg_cl_destructor_add(struct vg_cl_destructor **list, void (*call)(void), void *user_data);
 
-/* Has DONE called with DATA when the vendor's event REAL has reached STATUS, and ends this use of
- * EVENT after it; EVENT may be NULL. vg_cl_callbacks_n counts what was not called yet. */
+/* Makes the vendor call DONE with DATA when its event REAL has reached STATUS, and then ends this
+ * use of EVENT, which may be NULL. vg_cl_callbacks_n is the number of calls that are still to come.
+ */
 cl_int vg_cl_callback_add(const cl_icd_dispatch *cl, cl_event real, cl_int status,
                           struct vg_cl_object *event,
                           void (*done)(struct vg_cl_object *event, cl_int status, void *data),

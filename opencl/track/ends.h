@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the end of an object frees, by its type.
+ * Functions that free the data of an object when it ends, by type.
  */
 #ifndef VG_OPENCL_TRACK_ENDS_H
 #define VG_OPENCL_TRACK_ENDS_H

@@ -22,8 +22,8 @@ struct vg_cl_enqueue {
 };
 
 /* Begins a command in QUEUE that waits for N events of LIST. EVENT is NULL if the program wants no
- * event. After CL_SUCCESS and the vendor's call, vg_cl_enqueue_end() must follow; after an error
- * it may. */
+ * event. After CL_SUCCESS and the vendor's call, vg_cl_enqueue_end() must follow; after an error,
+ * it may follow. */
 cl_int vg_cl_enqueue_begin(struct vg_cl_enqueue *e, struct vg_cl_object *queue, cl_uint n,
                            struct vg_cl_object *const *list, struct vg_cl_object **event);
 

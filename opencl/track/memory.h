@@ -28,7 +28,7 @@ void vg_cl_mem_free(struct vg_cl_object *mem);
  * Any thread. */
 uint64_t vg_cl_mem_bytes(void);
 
-/* Excludes MEM from then on. */
+/* Excludes MEM from this total from now on. */
 void vg_cl_mem_uncount(struct vg_cl_object *mem);
 
 #endif

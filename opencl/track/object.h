@@ -51,8 +51,8 @@ enum vg_cl_type {
 struct vg_cl_object;
 struct vg_cl_limits; /* limits.h */
 
-/* Says if kernel arguments that are numbers can be recognised when the compiler does not report
- * it. */
+/* Whether kernel arguments that are numbers can be recognised even if the compiler does not report
+ * their kind. */
 enum vg_cl_numbers {
     VG_CL_NUMBERS_UNKNOWN,
     VG_CL_NUMBERS_SEEN,
@@ -71,7 +71,7 @@ struct vg_cl_track {
     bool is_other;       /* the devices differ from those that the binaries were built for */
     bool is_remote;      /* the vendor is a proxy */
     atomic_uint tells;   /* enum vg_cl_tells */
-    bool as_gpu;         /* devices say that they are GPUs, for programs that take nothing else */
+    bool as_gpu; /* devices report that they are GPUs, for programs that accept nothing else */
     /* In a process that the program forked: the track of the program's objects, or NULL. */
     struct vg_cl_track *severed;
     bool is_severed; /* this is such a track: its objects do nothing, and are not carried */
@@ -332,7 +332,8 @@ void vg_cl_object_drop(struct vg_cl_object *object);
 /* Returns the id of the newest object. */
 uint64_t vg_cl_objects_last(void);
 
-/* Called around a fork: no other thread changes objects, or holds the lock of their details. */
+/* Called before and after a fork. In between, no other thread changes objects, or holds the lock of
+ * their details. */
 void vg_cl_objects_hold(void);
 void vg_cl_objects_let_go(void);
 

@@ -46,7 +46,7 @@ struct vg_cl_program {
     enum vg_cl_program_step step; /* the last successful step */
     bool is_remade;     /* the vendor's object was re-created: some answers come from here */
     bool is_telling;    /* built with an option that the program did not give (tell.h) */
-    bool is_alone;      /* add nothing to the program's options */
+    bool is_alone;      /* nothing is added to the program's options */
     bool is_left_out;   /* the vendor's object is not re-created, because it may not be needed
                            (rebuild.h) */
     cl_uint n_takers;   /* programs that use it as an input, as counted there */

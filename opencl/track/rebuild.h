@@ -39,9 +39,10 @@ cl_int vg_cl_rebuild_link(struct vg_cl_object *object, cl_uint n, const cl_devic
                           const char *options, cl_uint n_inputs, const cl_program *inputs,
                           struct vg_cl_object *const *objects);
 
-/* Starts to build the programs, whose contexts exist. All members except the list must be zero.
- * Omits programs that the application has released and that only linked programs need, unless these
- * are linked again. If a proxy rejects a binary of the application, `failed` is set on return. */
+/* Starts to build the programs, whose contexts must exist. All members except the list must be
+ * zero. Omits programs that the application has released and that only linked programs need, unless
+ * these are linked again. If a proxy rejects a binary of the application, `failed` is set on
+ * return. */
 void vg_cl_rebuild_begin(struct vg_cl_rebuild *r);
 
 /* Waits until all are built. Returns false if any failed. */

@@ -25,7 +25,7 @@ bool vg_wire_address_is_clear(const char *address);
 /* Extracts the HOST of a TCP or TLS address, without brackets. Returns false if it has none. */
 bool vg_wire_address_host(const char *address, char host[VG_WIRE_HOST_MAX]);
 
-/* The resolved address; size 0 until the first connection. */
+/* The resolved address; its size is 0 until the first connection. */
 struct vg_wire_place {
     struct sockaddr_storage at;
     socklen_t size;

@@ -40,15 +40,15 @@ enum vg_wire_arrived {
 enum vg_wire_arrived vg_wire_arrival_read(struct vg_wire_arrival *arrival, int fd,
                                           const struct vg_wire_terms *terms);
 
-/* Checks it again with other TERMS. It must be complete. */
+/* Checks the arrival again with other TERMS. It must be complete. */
 bool vg_wire_arrival_may_come(const struct vg_wire_arrival *arrival,
                               const struct vg_wire_terms *terms);
 
-/* Gets the session that it wants. Returns false if the connection uses no session. */
+/* Gets the session that the program requests. Returns false if the connection uses no session. */
 bool vg_wire_arrival_session(const struct vg_wire_arrival *arrival,
                              struct vg_wire_session_hello *hello);
 
-/* Returns whether it returns to an existing session. */
+/* Returns whether the program returns to an existing session. */
 bool vg_wire_arrival_comes_back(const struct vg_wire_arrival *arrival);
 
 void vg_wire_refusal_make(struct vg_wire_refusal *refusal, const char *why);
@@ -60,7 +60,7 @@ bool vg_wire_arrival_say_ended(const struct vg_wire_arrival *arrival, int fd, co
 /* Erases the token. The remaining bytes are for the link. */
 void vg_wire_arrival_forget_token(struct vg_wire_arrival *arrival);
 
-/* Sends the reason to the program if that does not block. FD stays the caller's. */
+/* Sends the reason to the program, unless this would block. The caller still owns FD. */
 void vg_wire_arrival_refuse(int fd, const char *why);
 
 #endif

@@ -5,9 +5,10 @@
  * it to the program. Each side keeps its own ring positions privately and checks the other side's
  * positions for plausibility.
  *
- * A reader polls for some microseconds if that has paid off before and there is more than one
- * processor. Then it announces that it sleeps, and the other side wakes it with a byte through the
- * socket. Closing the socket wakes it, too. A writer that waits for space, which is rare, polls.
+ * A reader polls for a few microseconds if this has been useful before and there is more than one
+ * processor. It then announces that it will sleep, and the other side wakes it with a byte through
+ * the socket. Closing the socket wakes it, too. A writer that waits for space, which is rare,
+ * polls.
  */
 #ifndef VG_OPENCL_WIRE_LINK_SHARED_H
 #define VG_OPENCL_WIRE_LINK_SHARED_H
@@ -20,7 +21,7 @@
  * other side in *MEMORY. Returns NULL with errno on failure. */
 struct vg_wire_shared *vg_wire_shared_make(size_t staging, int *memory);
 
-/* The program's side: opens the memory that it received. MEMORY stays the caller's. Returns NULL
+/* The program's side: opens the memory that it received. The caller still owns MEMORY. Returns NULL
  * if MEMORY is not valid or memory is exhausted. */
 struct vg_wire_shared *vg_wire_shared_open(int memory, uint64_t staging);
 

@@ -104,7 +104,7 @@ bool vg_wire_link_is_over(const struct vg_wire_link *link);
 /* Returns whether this side has ended the link. Any thread. */
 bool vg_wire_link_is_shut(const struct vg_wire_link *link);
 
-/* Frees the link. No thread may use it or one of its areas any more. */
+/* Frees the link. From then on, no thread may use it or any of its areas. */
 void vg_wire_link_close(struct vg_wire_link *link);
 
 /* Sends the N PARTS, which are modified. HELP, which may be NULL, is called whenever the other
@@ -113,11 +113,11 @@ void vg_wire_link_close(struct vg_wire_link *link);
 bool vg_wire_link_send(struct vg_wire_link *link, struct iovec *parts, int n,
                        void (*help)(void *data), void *data);
 
-/* Waits up to MS milliseconds until the data offered last reach the other side. For use before
+/* Waits up to MS milliseconds until the data sent last have reached the other side. For use before
  * this process ends. */
 void vg_wire_link_finish(struct vg_wire_link *link, int ms);
 
-/* Sends up to SIZE bytes, as far as that does not block. */
+/* Sends up to SIZE bytes, but only as many as possible without blocking. */
 void vg_wire_link_offer(struct vg_wire_link *link, const void *bytes, size_t size);
 
 /* Receives SIZE bytes. Returns false if the link is broken or has ended. */
@@ -139,7 +139,7 @@ unsigned char *vg_wire_link_stage(struct vg_wire_link *link, size_t size);
  * it. */
 uint64_t vg_wire_link_lend(struct vg_wire_link *link, const unsigned char *area);
 
-/* Returns the position of AREA for the other side. The area stays the caller's. */
+/* Returns the position of AREA for the other side. The caller still owns the area. */
 uint64_t vg_wire_link_where(const struct vg_wire_link *link, const unsigned char *area);
 
 void vg_wire_link_unstage(struct vg_wire_link *link, const unsigned char *area);

@@ -50,7 +50,7 @@ struct vg_wire_session {
     const char *why;
     char fault[640];  /* storage for `why` */
     int fd;           /* -1 if not connected */
-    unsigned n_users; /* threads that use it without the lock */
+    unsigned n_users; /* threads that use FD without the lock */
     bool is_reading, is_writing;
     bool is_staying, is_returning, is_closing, is_leaving, has_left;
 
@@ -79,7 +79,8 @@ struct vg_wire_session {
     struct vg_wire_session_state *told_of; /* may be NULL */
 };
 
-/* Call all of these with the lock held. Those that wait release it while they do. */
+/* All of these functions are called with the lock held. Those that wait release it during the wait.
+ */
 
 /* Returns for how many ns the session may be without a connection. */
 int64_t vg_wire_session_most(const struct vg_wire_session *session);
@@ -97,7 +98,7 @@ bool vg_wire_session_push(struct vg_wire_session *session);
 /* Waits until everything is sent or the session is not up. */
 void vg_wire_session_flush(struct vg_wire_session *session);
 
-/* Processes what has arrived, unless another thread is about to. */
+/* Processes what has arrived, unless another thread is about to do so. */
 void vg_wire_session_look(struct vg_wire_session *session);
 
 /* Reports the end of the session to the other side if that does not block. */

@@ -5,15 +5,15 @@
  * again, starting with the first that the other side has not received. Thus no byte is lost or
  * duplicated.
  *
- * On the connection, bytes are sent in frames. Each frame says how many bytes its sender has
- * taken. A side has at most VG_WIRE_SESSION_KEPT bytes in flight. When that limit is reached, it
- * waits, and receives in the meantime. A side with nothing to send sends an empty frame each
- * second as a heartbeat.
+ * On the connection, bytes are sent in frames. Each frame says how many bytes its sender has taken.
+ * A side has at most VG_WIRE_SESSION_KEPT bytes in flight. When that limit is reached, it waits,
+ * and receives in the meantime. A side with nothing to send sends an empty frame each second as a
+ * heartbeat.
  *
- * A connection counts as broken on an error. On the program's side it also does after
- * VG_WIRE_SESSION_SILENT_S without data, or VG_WIRE_OPEN_S if it cannot be replaced. The program's
- * side then reconnects, and the proxy's side waits for that. Each side ends the session after the
- * number of seconds that the proxy announced.
+ * A connection counts as broken on an error. On the program's side, it also counts as broken after
+ * VG_WIRE_SESSION_SILENT_S without data, or after VG_WIRE_OPEN_S if it cannot be replaced. The
+ * program's side then reconnects, and the proxy's side waits for that. Each side ends the session
+ * after the number of seconds that the proxy announced.
  */
 #ifndef VG_OPENCL_WIRE_SESSION_H
 #define VG_OPENCL_WIRE_SESSION_H
@@ -59,7 +59,7 @@ struct vg_wire_session_state {
     _Atomic uint64_t n_mended;
 };
 
-/* Updates TOLD, which stays the caller's, from now on. */
+/* Updates TOLD, which the caller still owns, from now on. */
 void vg_wire_session_publish(struct vg_wire_session *session, struct vg_wire_session_state *told);
 
 /* After the first call, the session survives breaks of up to VG_WIRE_OPEN_S, provided that either

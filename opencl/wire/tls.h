@@ -25,9 +25,9 @@ struct vg_wire_tls_files {
 
 struct vg_wire_tls;
 
-/* Performs the handshake over FD with the proxy at HOST, within LIMIT_S seconds. FD stays the
- * caller's. FILES->certificate and its key may be missing. Returns NULL on failure, with the
- * reason in FAULT. Any thread. */
+/* Performs the handshake over FD with the proxy at HOST, within LIMIT_S seconds. The caller still
+ * owns FD. FILES->certificate and its key may be missing. Returns NULL on failure, with the reason
+ * in FAULT. Any thread. */
 struct vg_wire_tls *vg_wire_tls_connect(int fd, const char *host,
                                         const struct vg_wire_tls_files *files, int limit_s,
                                         char fault[VG_WIRE_TLS_FAULT]);
@@ -49,8 +49,8 @@ enum vg_wire_tls_shown vg_wire_tls_check(struct vg_wire_tls *tls, const char *na
                                          char fault[VG_WIRE_TLS_FAULT]);
 
 /* Returns whether the certificate presented by the other side, if any, may be used by that side. A
- * certificate without an extended key usage may. One whose usages exclude it is still accepted in
- * this version, but its user must be warned. */
+ * certificate without an extended key usage may. A certificate whose usages exclude this is still
+ * accepted in this version, but its user must be warned. */
 bool vg_wire_tls_is_for_its_side(struct vg_wire_tls *tls);
 
 /* Sends the reason for refusal to the other side, which waits for a welcome. */
