@@ -10,8 +10,8 @@
 #define VG_ALERT_COLUMNS 7
 extern const struct vg_column vg_alert_columns[VG_ALERT_COLUMNS];
 
-/* Makes a row for each alert of /v1/alerts, or of /v1/host; the caller puts it. items: NULL for
- * none. */
+/* Makes a row for each alert of /v1/alerts, or of /v1/host; the caller releases the array with
+ * json_object_put(). items: NULL for none. */
 json_object *vg_alert_rows(json_object *items);
 
 #endif

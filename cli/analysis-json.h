@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The JSON document of `vgpuctl analyze`, and of one window for --per-window. The callers put the
- * objects.
+ * The JSON document of `vgpuctl analyze`, and of one window for --per-window. The callers release
+ * the objects with json_object_put().
  */
 #ifndef VG_CLI_ANALYSIS_JSON_H
 #define VG_CLI_ANALYSIS_JSON_H
@@ -10,11 +10,11 @@
 
 #include "cli/analysis.h"
 
-/* snapshot is the engine's reading of the same part: it has the class of each VM. */
+/* snapshot: the engine's snapshot of the same part, which has the class of each VM. */
 json_object *vg_analysis_to_json(const struct vg_analysis *analysis, const vg_snapshot *snapshot,
                                  const char *host);
 
-/* {"begin_ns","end_ns","lost",...,"vms":[...]}; classes are not known window by window. */
+/* {"begin_ns","end_ns","lost",...,"vms":[...]}; classes of single windows are unknown. */
 json_object *vg_window_to_json(const vg_recording *recording, const struct vg_window *window);
 
 #endif

@@ -34,7 +34,7 @@ struct vg_analysis_options {
     /* Called for every closed window; may be NULL. A failure ends the analysis. */
     int (*on_window)(void *data, const vg_recording *recording, const struct vg_window *window,
                      GError **err);
-    /* Called for every GPU request that ends, also before the part; may be NULL. */
+    /* Called for every GPU request that ends, even before the part; may be NULL. */
     vg_gpu_life_fn *on_request;
     /* When it becomes true, the recording is treated as ending there, approximately; may be
      * NULL. */
@@ -55,7 +55,7 @@ struct vg_analysis {
     uint64_t events;         /* records of the part, of interest or not */
 };
 
-/* Takes the recording, also on failure. The caller frees the result. */
+/* Takes ownership of the recording, even on failure. The caller frees the result. */
 struct vg_analysis *vg_analysis_run(vg_recording *take_recording,
                                     const struct vg_analysis_options *options, GError **err);
 /* Returns whether events that a measurement needs were not recorded, although the events that

@@ -21,19 +21,19 @@ typedef struct vg_child vg_child;
  * numbers; its stdin is empty. Fails with VG_E_NOT_FOUND if the program does not exist. */
 vg_child *vg_child_new(const char *const *argv, const int *keep_fds, size_t n_keep, GError **err);
 
-/* Kills it if it runs, and reaps it. NULL is allowed. */
+/* Kills the program if it is running, and reaps it. NULL is allowed. */
 void vg_child_free(vg_child *child);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_child, vg_child_free)
 
-/* Reads its output for at most timeout_ms, or until other_fd (or -1) is readable. Returns true if
- * it has ended. */
+/* Reads the program's output for at most timeout_ms, or until other_fd, unless it is -1, is
+ * readable. Returns true if it has ended. */
 bool vg_child_poll(vg_child *child, int other_fd, int timeout_ms);
 
 /* After it has ended: returns whether it succeeded. Fails with VG_E_EXTERNAL and the end of its
  * stderr otherwise. */
 int vg_child_result(const vg_child *child, GError **err);
 
-/* Returns its stdout until now; borrowed. */
+/* Returns its stdout so far; borrowed. */
 const char *vg_child_output(const vg_child *child);
 
 #endif

@@ -65,8 +65,8 @@ void vg_cli_usage(const struct argp_state *state, const char *fmt, ...) G_GNUC_P
 
 struct vg_policy_config;
 
-/* Reads a configuration file on top of the defaults, or only the defaults if path is NULL. The
- * caller frees *ret_aliases, which may become NULL. Callers that read no traces pass NULL. */
+/* Reads a configuration file, with defaults for missing keys, or only the defaults if path is NULL.
+ * The caller frees *ret_aliases, which may become NULL. Callers that read no traces pass NULL. */
 int vg_cli_read_config(const char *path, struct vg_policy_config *ret, vg_aliases **ret_aliases,
                        GError **err);
 

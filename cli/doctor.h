@@ -29,7 +29,7 @@ void vg_doctor_add(json_object *checks, const char *what, enum vg_health health,
 /* Returns the number of rows with this state. */
 unsigned vg_doctor_count(json_object *checks, enum vg_health health);
 
-/* Check /v1/host with /metrics, and /v1/peers. */
+/* These functions check /v1/host together with /metrics, and /v1/peers. */
 void vg_doctor_read_host(json_object *checks, json_object *host, const char *metrics);
 void vg_doctor_read_peers(json_object *checks, json_object *peers);
 
@@ -70,12 +70,13 @@ void vg_doctor_read_cards(json_object *checks, const char *root);
 void vg_doctor_read_vulkan(json_object *checks, const char *root);
 
 /* Checks whether this machine's libvirt answers: libvirtd, or each modular daemon that vgpud needs.
- * Asking a daemon that systemd starts on demand starts it. Waits for 5 s at most. root: prefix of
+ * If systemd starts a daemon on demand, the check starts it. Waits for at most 5 s. root: prefix of
  * all paths, "" except in tests. */
 void vg_doctor_look_for_libvirt(json_object *checks, const char *root);
 
-/* The same for a host whose vgpud answers: its own row shows libvirtd, and of the modular daemons
- * it knows only that a call was not answered. Adds nothing if this vgpud does not use libvirt. */
+/* Does the same for a host whose vgpud answers. Another row already shows the state of libvirtd
+ * according to vgpud; about the modular daemons, vgpud knows only that a call was not answered.
+ * Adds nothing if this vgpud does not use libvirt. */
 void vg_doctor_read_daemons(json_object *checks, json_object *host, const char *root);
 
 /* Finds why the local vgpud at this socket does not answer, and whether it could work here. root:

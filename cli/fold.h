@@ -13,7 +13,7 @@
  * wrapped. */
 size_t vg_fold_terminal(void);
 
-/* Returns the number of columns that a line of text takes. */
+/* Returns the number of columns that a line of text occupies. */
 size_t vg_fold_columns(const char *text);
 
 /* Appends text, with line feeds where a line would exceed `width` columns. It breaks at a blank. A

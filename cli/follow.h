@@ -30,7 +30,7 @@ int vg_follow_start(vg_client *client, json_object *body, const char *key, vg_fo
 int vg_follow_open(vg_client *client, const char *id, const char *peer, vg_follow *ret,
                    GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Reverts a move ("abort") or restarts a failed one ("retry"). *ret is the resulting state. */
+/* Reverses a move ("abort") or resumes a failed one ("retry"). *ret is the resulting state. */
 int vg_follow_change(vg_client *client, const char *id, const char *verb, const char *peer,
                      vg_follow *ret, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
@@ -56,7 +56,7 @@ int vg_follow_print(const vg_follow *follow, enum vg_output_format format,
 /* Returns "vgpuctl migration VERB ID", with --peer if needed; the caller frees it. */
 char *vg_follow_command(const vg_follow *follow, const char *verb);
 
-/* Returns what to do now, as vg_move_advice(); the caller frees it. */
+/* Returns what to do now, in the form of vg_move_advice(); the caller frees it. */
 char *vg_follow_advice(const vg_follow *follow);
 
 /* Between the two calls, Ctrl-C interrupts the client's operation and is remembered. */

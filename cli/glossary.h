@@ -13,7 +13,7 @@ struct vg_glossary_entry {
 extern const struct vg_glossary_entry vg_glossary[];
 extern const size_t vg_glossary_size;
 
-/* Headings in lower case without units, and words in tables. */
+/* The terms are headings in lower case without units, and words in tables. */
 extern const struct vg_glossary_entry vg_glossary_headings[];
 extern const size_t vg_glossary_headings_size;
 

@@ -20,7 +20,7 @@ enum vg_grid_attr {
     VG_ATTR_BOLD,
     VG_ATTR_DIM,
     VG_ATTR_HEADER, /* of a table */
-    VG_ATTR_SORTED, /* the same, for the sort column */
+    VG_ATTR_SORTED, /* the same, for the column by which a table is sorted */
     VG_ATTR_SELECTED,
     VG_ATTR_USED, /* CPU time that a VM got */
     VG_ATTR_LOST, /* CPU time that it did not get */
@@ -70,7 +70,7 @@ void vg_grid_copy(vg_grid *to, int to_row, const vg_grid *from, int from_row, in
 /* Returns the row as UTF-8 without trailing blanks; the caller frees it. */
 char *vg_grid_text(const vg_grid *grid, int row);
 
-/* Returns the number of columns that the text takes. */
+/* Returns the number of columns that the text occupies. */
 int vg_grid_text_columns(const char *text, bool utf8);
 
 #endif

@@ -12,12 +12,12 @@
 
 struct vg_host_drain_args {
     bool dry_run;
-    bool wait;         /* until no VM is being moved any more */
+    bool wait;         /* until no more VMs are being moved */
     int64_t timeout_s; /* 0 if unlimited */
 };
 
-/* Starts the drain and prints the outcome for each VM; with wait, prints it again at the end.
- * Fails with VG_E_REFUSED if VMs remain, and with VG_E_TIMEOUT if it took too long. */
+/* Starts the drain and prints the outcome for each VM; with wait, prints it again at the end. Fails
+ * with VG_E_REFUSED if VMs remain, and with VG_E_TIMEOUT if the drain takes too long. */
 int vg_host_drain(const struct vg_online_args *args, const struct vg_host_drain_args *wanted,
                   vg_client *client, GError **err);
 int vg_host_undrain(const struct vg_online_args *args, vg_client *client, GError **err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The load of a host as reported by vgpud, as table rows. Pure; the caller puts the rows.
+ * The load of a host as reported by vgpud, as table rows. Pure; the caller releases the rows with
+ * json_object_put().
  */
 #ifndef VG_CLI_HOST_LOAD_H
 #define VG_CLI_HOST_LOAD_H
@@ -9,8 +10,8 @@
 
 #include <json-c/json.h>
 
-/* Returns one row with the use of CPU time in the newest window, in cores. Empty without a window.
- * host: /v1/host. */
+/* Returns one row with the use of CPU time in the newest window, in cores. Empty if there is no
+ * window. host: /v1/host. */
 json_object *vg_host_use_rows(json_object *host);
 
 /* Returns a row per resource, as fractions of the newest window. Empty if the kernel does not
@@ -21,7 +22,8 @@ json_object *vg_host_pressure_rows(json_object *host);
  * exceed; 0 if unlimited. utf8: non-ASCII characters can be displayed. */
 json_object *vg_host_cpu_rows(json_object *cpus, int columns, bool utf8);
 
-/* Returns a row per NUMA node with the sums of its CPUs in cores. Empty if there is only one. */
+/* Returns a row per NUMA node with the sums of its CPUs in cores. Empty if there is only one node.
+ */
 json_object *vg_host_node_rows(json_object *cpus);
 
 /* Returns a row per host process behind host:user in this lost_to, and a row for all others. Empty

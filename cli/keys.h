@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keys that are not characters, in addition to those that are.
+ * Numbers for keys that do not produce characters. Other keys are represented by their characters.
  */
 #ifndef VG_CLI_KEYS_H
 #define VG_CLI_KEYS_H

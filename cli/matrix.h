@@ -26,7 +26,7 @@ struct vg_matrix {
 typedef struct vg_matrix vg_matrix;
 
 /* Built from items of /v1/preemptions. At most width columns on the screen and n_rows rows,
- * including totals; 0 means no limit. Excess entries are combined as "others". The name, the
+ * including totals; 0 means no limit. The remaining entries are combined as "others". The name, the
  * others and the total always fit. utf8: as in vg_grid_text_columns(). */
 vg_matrix *vg_matrix_new(json_object *items, enum vg_matrix_of of, int width, int n_rows,
                          bool utf8);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A proposal for the mode of a GPU's scheduler as an item of the document of
- * `vgpuctl simulate --propose -o json`. The caller puts it.
+ * A proposal for the mode of a GPU's scheduler as an item of the document of `vgpuctl simulate
+ * --propose -o json`. The caller releases it with json_object_put().
  */
 #ifndef VG_CLI_MODE_JSON_H
 #define VG_CLI_MODE_JSON_H

@@ -14,7 +14,7 @@
 
 struct vg_move_bars {
     FILE *to;
-    bool drawn;       /* it is a terminal */
+    bool drawn;       /* the output is a terminal */
     int live;         /* lines on the screen that will be redrawn */
     bool began;       /* the heading was printed */
     bool goes_back;   /* the line about the rollback was printed */
@@ -27,7 +27,7 @@ struct vg_move_bars {
 void vg_move_bars_init(struct vg_move_bars *bars, FILE *to);
 
 /* Displays the latest state of the move. On a terminal, call it ten times a second to show elapsed
- * time. trouble: why there is no newer state, or NULL. */
+ * time. trouble: why no newer state is available, or NULL. */
 void vg_move_bars_show(struct vg_move_bars *bars, const vg_migration *move, const char *trouble);
 
 /* Finishes, leaving the displayed lines on the screen. */

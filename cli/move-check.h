@@ -8,11 +8,11 @@
 #include "cli/output.h"
 #include "client/client.h"
 
-/* Sends body, a MigrationRequest with dry_run. The caller puts *ret. */
+/* Sends body, a MigrationRequest with dry_run. The caller releases *ret with json_object_put(). */
 int vg_move_check_ask(vg_client *client, json_object *body, json_object **ret,
                       GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Prints it. Then fails with VG_E_REFUSED if the move is not possible. */
+/* Prints the result. Then fails with VG_E_REFUSED if the move is not possible. */
 int vg_move_check_print(json_object *check, enum vg_output_format format,
                         GError **err) G_GNUC_WARN_UNUSED_RESULT;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The options --wait and --timeout, and their effect after a command has started a move.
+ * The options --wait and --timeout, and what they do after a command has started a move.
  */
 #ifndef VG_CLI_MOVE_OPTIONS_H
 #define VG_CLI_MOVE_OPTIONS_H
@@ -22,8 +22,8 @@ extern const struct argp vg_move_options_argp;
 void vg_move_options_check(const struct vg_move_options *options, bool waits,
                            const struct argp_state *state);
 
-/* With --wait, follows the move to its end; otherwise prints how to watch it. Prints it in the
- * format. Returns -1 if it did not end as wanted. */
+/* With --wait, follows the move to its end; otherwise prints the command that follows it. Prints
+ * the move in the selected format. Returns -1 if it did not end as intended. */
 int vg_move_options_finish(const struct vg_move_options *options, vg_client *client,
                            vg_follow *follow, enum vg_migration_state wanted,
                            enum vg_output_format format, GError **err) G_GNUC_WARN_UNUSED_RESULT;

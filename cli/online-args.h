@@ -27,7 +27,7 @@ struct vg_online_verb {
     const char *name; /* NULL if the command has no verbs; this is then the only entry */
     enum vg_online_object object;
     const char *object_hint; /* how to specify a required object, as a sentence */
-    /* Queries and prints. NULL if the command does so itself. */
+    /* Queries vgpud and prints the result. NULL if the command itself does this. */
     int (*show)(void *data, vg_client *client, GError **err);
 };
 
@@ -43,8 +43,8 @@ struct vg_online_args {
     struct vg_remote_args remote;
     enum vg_output_format format;
     bool can_watch; /* set by the command before parsing */
-    bool streams;   /* set by the command before parsing: it handles --count itself */
-    bool silent;    /* set by the command before parsing: it prints no table */
+    bool streams;   /* set by the command before parsing: the command handles --count itself */
+    bool silent;    /* set by the command before parsing: the command prints no table */
     double watch_s; /* seconds between refreshes; 0 prints only once */
     int64_t count;  /* number of repetitions; 0 if unlimited */
 };
@@ -69,11 +69,12 @@ error_t vg_online_parse_children(int key, char *arg, struct argp_state *state);
 int vg_online_run(struct vg_online_args *args, void *data);
 
 /* Returns a copy of an array of objects, to which a command may add members for tables. Returns an
- * empty array if ITEMS is not an array, as with older versions of vgpud. The caller puts it. */
+ * empty array if ITEMS is not an array, as with older versions of vgpud. The caller releases it
+ * with json_object_put(). */
 json_object *vg_online_rows(json_object *items);
 
-/* Adds a member's time, in nanoseconds since the epoch, to a table row, in UTC to the second. Adds
- * nothing if it is null. */
+/* Adds the time in a member, which is in nanoseconds since the epoch, to a table row, in UTC and in
+ * whole seconds. Adds nothing if the member is null. */
 void vg_online_add_time(json_object *row, const char *name, const char *of);
 
 /* Appends an escaped request parameter to its path, or nothing if value is NULL. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The common way to print results. A command builds a JSON document, and tables that define which
- * members of which rows to show. The selected format does the rest. An object may list members of
- * its own, or of objects in it by dotted paths. Those in "unknown" are shown as missing, and
- * tables show those in "bounds" with ">=".
+ * members of which rows to show. The selected format does the rest. An object may contain lists of
+ * its members; members of inner objects are listed by dotted paths. Members listed in "unknown" are
+ * shown as missing, and tables show members listed in "bounds" with ">=".
  */
 #ifndef VG_CLI_OUTPUT_H
 #define VG_CLI_OUTPUT_H
@@ -29,7 +29,7 @@ enum vg_output_format {
 
 /* The display of a member in a table. CSV always has the raw value. */
 enum vg_cell {
-    VG_CELL_TEXT, /* wrapped where the terminal is too narrow for it */
+    VG_CELL_TEXT, /* wrapped if the terminal is too narrow for it */
     /* A name. VG_OUTPUT_TABLE shows the display name if there is one: member "label" beside
      * "name", or "x_label" beside "x". */
     VG_CELL_NAME,
@@ -60,9 +60,9 @@ struct vg_table {
     const char *when_empty; /* printed instead of an empty table; NULL for nothing */
 };
 
-/* Set options for all output; call once during parsing. columns: those of the first table, by
- * heading in any case or by member, separated by commas; borrowed. An unknown column is an error
- * of vg_output_print(). */
+/* These functions set options for all output, and are called once during parsing. columns: those of
+ * the first table, by heading in any case or by member, separated by commas; borrowed. An unknown
+ * column is an error of vg_output_print(). */
 void vg_output_set_columns(const char *columns);
 void vg_output_set_no_headers(void);
 
@@ -76,7 +76,7 @@ int vg_output_print(enum vg_output_format format, json_object *doc, const struct
 /* Returns the member of an object at a dotted path, or NULL; borrowed. */
 json_object *vg_output_member(json_object *object, const char *path);
 
-/* Returns the number of items, or 0 if it is not an array or NULL. */
+/* Returns the number of items of an array, or 0 for NULL or if it is not an array. */
 size_t vg_output_length(json_object *array);
 
 #endif

@@ -12,7 +12,7 @@
 
 struct vg_plan_apply {
     const char *plan; /* its id */
-    bool dry_run;     /* only check each move for obstacles */
+    bool dry_run;     /* only check whether anything prevents each move */
     bool yes;         /* do not ask for confirmation */
     enum vg_output_format format;
 };

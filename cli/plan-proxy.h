@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Carries out a plan's proposals for programs at a vgpu-proxy, checks the results, and reverts
+ * Carries out a plan's proposals for programs on a vgpu-proxy, checks the results, and reverts
  * changes that made things worse.
  */
 #ifndef VG_CLI_PLAN_PROXY_H

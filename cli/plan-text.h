@@ -24,8 +24,8 @@ char *vg_plan_action_openstack(const struct vg_plan_action *action, vg_quote_fun
 int vg_plan_print(const vg_plan *plan, json_object *document, enum vg_output_format format,
                   bool commands, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* The same for a plan that is only available as a document. *ret_plan, which may be NULL, is the
- * caller's. */
+/* The same for a plan that is only available as a document. *ret_plan is owned by the caller;
+ * ret_plan may be NULL. */
 int vg_plan_print_document(json_object *document, enum vg_output_format format, bool commands,
                            vg_plan **ret_plan, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 

@@ -8,11 +8,12 @@
 #include "cli/plan-apply.h"
 #include "model/migration.h"
 
-/* Makes the request that moves the VM of a move back, which the caller puts. Only a VM that has
- * arrived with its GPUs can be moved back. Otherwise this fails with VG_E_REFUSED. */
+/* Creates the request that moves the VM of a move back. The caller releases it with
+ * json_object_put(). Only a VM that has arrived with its GPUs can be moved back. Otherwise this
+ * fails with VG_E_REFUSED. */
 json_object *vg_plan_undo_body(const vg_migration *move, GError **err);
 
-/* Undoes the moves of a plan that made things worse, the newest first, until a move fails. */
+/* Reverses the moves of a plan that made things worse, newest first, until a move fails. */
 int vg_plan_undo_run(const struct vg_plan_apply *undo, vg_client *client,
                      GError **err) G_GNUC_WARN_UNUSED_RESULT;
 

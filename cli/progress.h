@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A progress line on stderr for work that takes a while; nothing unless stderr is a terminal.
+ * A progress line on stderr for work that takes a while. Prints nothing unless stderr is a
+ * terminal.
  */
 #ifndef VG_CLI_PROGRESS_H
 #define VG_CLI_PROGRESS_H
@@ -18,7 +19,7 @@ struct vg_progress {
 
 void vg_progress_init(struct vg_progress *progress, const char *label, bool wanted);
 
-/* done is 0..1. Draws at most ten times a second, and not in the first half second. */
+/* done is 0..1. Draws at most ten times a second, and nothing in the first half second. */
 void vg_progress_update(struct vg_progress *progress, double done);
 
 /* Clears the line. */

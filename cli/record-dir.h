@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The directory of a recording: new, empty, or with an old recording, which is replaced only when
- * the new one is complete. One thread.
+ * The directory of a recording. It is new, empty, or contains an old recording, which is replaced
+ * only when the new one is complete. One thread.
  */
 #ifndef VG_CLI_RECORD_DIR_H
 #define VG_CLI_RECORD_DIR_H
@@ -37,7 +37,7 @@ void vg_record_dir_empty(const vg_record_dir *dir);
 /* Marks the recording as complete and removes the old recording. */
 void vg_record_dir_keep(vg_record_dir *dir);
 
-/* Without a call of keep, restores the previous state. NULL is allowed. */
+/* Restores the previous state, unless the recording was marked as complete. NULL is allowed. */
 void vg_record_dir_free(vg_record_dir *dir);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_record_dir, vg_record_dir_free)
 

@@ -17,7 +17,7 @@ vg_record_vms *vg_record_vms_new(const char *proc);
 void vg_record_vms_free(vg_record_vms *vms);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_record_vms, vg_record_vms_free)
 
-/* Scans for VMs if the last scan was a second ago. VMs that have ended are remembered. */
+/* Scans for VMs if the last scan was at least a second ago. VMs that have ended are kept. */
 void vg_record_vms_look(vg_record_vms *vms, int64_t now_ns);
 
 /* Writes the map. Anything that cannot be written is added to notes (char *). */

@@ -40,7 +40,8 @@ struct vg_record_way {
     int (*tick)(void *way, struct vg_record_context *context, GError **err);
     /* Stops, and converts the recording into the form that `analyze` reads. */
     int (*finish)(void *way, struct vg_record_context *context, uint64_t *ret_lost, GError **err);
-    /* Stops whatever still runs, and removes files that are not part of the recording. */
+    /* Stops everything that is still running, and removes files that are not part of the recording.
+     */
     void (*free)(void *way);
 };
 
@@ -54,7 +55,7 @@ void vg_record_note_missing(struct vg_record_context *context, const GPtrArray *
 /* Waits at most timeout_ms. Returns whether a signal has arrived since the last call. */
 bool vg_record_signalled(struct vg_record_context *context, int timeout_ms);
 
-/* Waits for a child, described by what, to end while no signal arrives and the disk has space.
+/* Waits until a child, described by what, ends, a signal arrives, or the disk has too little space.
  * Fails if the child does. */
 int vg_record_wait(struct vg_record_context *context, vg_child *child, const char *what,
                    int64_t timeout_ns, GError **err);

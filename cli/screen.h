@@ -20,7 +20,7 @@ typedef struct vg_screen vg_screen;
  * screen (TERM is not set, dumb or unknown). */
 bool vg_screen_can_open(void);
 
-/* Call only if it can be opened. Returns NULL if curses fails anyway. */
+/* Call only if a screen can be opened. Returns NULL if curses fails nevertheless. */
 vg_screen *vg_screen_open(void);
 
 /* Restores the terminal. NULL is allowed. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The result of a simulation as the document of `vgpuctl simulate -o json`. The caller puts it.
+ * The result of a simulation as the document of `vgpuctl simulate -o json`. The caller releases it
+ * with json_object_put().
  */
 #ifndef VG_CLI_SIMULATE_JSON_H
 #define VG_CLI_SIMULATE_JSON_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The GPU options of `vgpuctl simulate`: the GPU, and how it is shared now.
+ * The GPU options of `vgpuctl simulate`: the GPU, and how it is shared at present.
  */
 #ifndef VG_CLI_SIMULATE_OPTIONS_H
 #define VG_CLI_SIMULATE_OPTIONS_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl simulate --propose: would another mode of the GPU's scheduler be better?
+ * vgpuctl simulate --propose: determines whether another mode of the GPU's scheduler would be
+ * better.
  */
 #ifndef VG_CLI_SIMULATE_PROPOSE_H
 #define VG_CLI_SIMULATE_PROPOSE_H

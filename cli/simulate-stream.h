@@ -8,7 +8,7 @@
 #include "cli/simulate-options.h"
 #include "cli/trace-args.h"
 
-/* Only the first requests to end are used. */
+/* The maximum number of requests that are used: those that ended first. */
 #define VG_STREAM_REQUESTS_MAX 1000000
 
 /* Owner of requests that do not belong to a VM: host processes and the kernel. */

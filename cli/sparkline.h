@@ -18,15 +18,15 @@ struct vg_spark_point {
     double value;
 };
 
-/* Cuts since_ns..until_ns into n equal parts; each gets the mean of the points, struct
- * vg_spark_point, that are in it, weighted by their durations, or NAN if nothing is known. */
+/* Divides since_ns..until_ns into n equal parts. The value of each part is the mean of the points
+ * in it (struct vg_spark_point), weighted by their durations, or NAN if nothing is known. */
 void vg_spark_resample(const GArray *points, int64_t since_ns, int64_t until_ns, double *ret,
                        size_t n);
 
-/* The largest, at least 0. */
+/* Returns the largest value, at least 0. */
 double vg_spark_max(const double *values, size_t n);
 
-/* Returns a character for each value: its height is the value's between 0 and max, and it is a
+/* Returns a character for each value: its height shows the value on a scale from 0 to max; it is a
  * blank for NAN. Uses block elements, or ASCII without utf8. The caller frees the text. */
 char *vg_spark_text(const double *values, size_t n, double max, bool utf8);
 

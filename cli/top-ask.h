@@ -30,14 +30,14 @@ vg_top_look *vg_top_look_ask(vg_client *client, const struct vg_top_question *qu
 
 typedef struct vg_top_asker vg_top_asker;
 
-/* Takes the client, also on failure. */
+/* Takes ownership of the client, even on failure. */
 vg_top_asker *vg_top_asker_new(vg_client *take_client, GError **err);
 
 /* Ends the thread; a running query is cancelled within a second. NULL is allowed. */
 void vg_top_asker_free(vg_top_asker *asker);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_top_asker, vg_top_asker_free)
 
-/* Sends a query. Only one at a time: call again only after its answer was taken. */
+/* Sends a query. Only one at a time: call again only after the answer has been taken. */
 void vg_top_asker_ask(vg_top_asker *asker, const char *vm, int span_min);
 
 /* Returns the answer, or NULL if it has not arrived. */

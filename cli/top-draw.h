@@ -19,7 +19,7 @@ struct vg_top_now {
 
 void vg_top_draw(struct vg_top_model *model, vg_grid *grid, const struct vg_top_now *now);
 
-/* Draws the details of one VM, from the given row to the last but one. */
+/* Draws the details of one VM, from the given row to the second last row. */
 void vg_top_draw_detail(struct vg_top_model *model, vg_grid *grid, int row);
 
 #define VG_TOP_FIGURE_LEN 24

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A sample of vgpud's state: its answers at one time, as plain data. Immutable after creation; one
- * thread at a time.
+ * A sample of vgpud's state: its answers at one point in time, as plain data. Immutable after
+ * creation; one thread at a time.
  */
 #ifndef VG_CLI_TOP_LOOK_H
 #define VG_CLI_TOP_LOOK_H
@@ -84,7 +84,7 @@ struct vg_top_detail {
     char *id;
     int64_t begin_ns; /* of the sums, as in the sample */
     int64_t end_ns;
-    bool gone;                  /* vgpud no longer knows it, and nothing else is known */
+    bool gone;                  /* vgpud no longer knows the VM, and nothing else is known */
     GArray *vcpus;              /* struct vg_top_vcpu */
     GPtrArray *processes;       /* struct vg_top_process, of the newest window */
     GPtrArray *start_processes; /* the same since vgpud started */
@@ -123,7 +123,7 @@ vg_top_look *vg_top_look_new(json_object *host, json_object *vms);
 void vg_top_look_free(vg_top_look *look);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_top_look, vg_top_look_free)
 
-/* Reads /v1/vms/{id}; vm is NULL if the VM no longer exists. look: of the same time. */
+/* Reads /v1/vms/{id}; vm is NULL if the VM no longer exists. look: the sample of the same time. */
 struct vg_top_detail *vg_top_detail_new(const vg_top_look *look, const char *id, json_object *vm);
 void vg_top_detail_free(struct vg_top_detail *detail);
 

@@ -3,7 +3,7 @@
  * The state of `vgpuctl top` and the effect of keys, without a terminal, a clock or a daemon: its
  * input is samples, its output is sorted rows. Figures come from the differences of sums. They
  * cover the time between the two newest distinct samples, or the entire time since vgpud started;
- * always the latter while there is only one sample. One thread.
+ * if there is only one sample, always the latter. One thread.
  */
 #ifndef VG_CLI_TOP_MODEL_H
 #define VG_CLI_TOP_MODEL_H
@@ -69,8 +69,8 @@ enum vg_top_view { VG_TOP_LIST, VG_TOP_DETAIL, VG_TOP_HELP };
 enum vg_top_typing { VG_TOP_NOT_TYPING, VG_TOP_TYPING_FILTER, VG_TOP_TYPING_DELAY };
 
 enum vg_top_action {
-    VG_TOP_NOTHING, /* except to draw */
-    VG_TOP_ASK,     /* query now, also while paused */
+    VG_TOP_NOTHING, /* nothing except drawing */
+    VG_TOP_ASK,     /* query now, even while paused */
     VG_TOP_QUIT
 };
 
@@ -117,7 +117,7 @@ enum vg_top_action vg_top_model_key(struct vg_top_model *model, int key);
 /* Returns the duration that the figures cover, in nanoseconds, or 0 if unknown. */
 int64_t vg_top_model_period_ns(const struct vg_top_model *model);
 
-/* Returns whether that is the time since vgpud started. */
+/* Returns whether this duration is the time since vgpud started. */
 bool vg_top_model_is_since_start(const struct vg_top_model *model);
 
 /* Returns the number of events that recorders dropped in this time. */

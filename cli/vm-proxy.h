@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Describes which OpenCL proxy a VM's programs use, and whether the guest knows about it.
+ * Describes which OpenCL proxy a VM's programs use, and whether the guest is configured with it.
  */
 #ifndef VG_CLI_VM_PROXY_H
 #define VG_CLI_VM_PROXY_H

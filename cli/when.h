@@ -21,7 +21,8 @@
 #define VG_WHEN_HELP "like -12h, 14:00, yesterday, '2026-11-24 14:00'"
 
 struct vg_when {
-    bool relative; /* relative to the current time of the queried vgpud; a recording has its own */
+    bool relative; /* relative to the current time of the queried vgpud, which in a replay is that
+                      of the recording */
     int64_t ns;    /* duration before now; otherwise since the epoch */
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Queries a running vgpud, over its unix socket, or over the network with TLS. The daemon's errors
- * keep their meaning (VG_E_NOT_FOUND for 404 and so on). A daemon that cannot be reached is
- * VG_E_UNREACHABLE; if it denies access, the error is VG_E_REFUSED and says what to do. One thread
- * at a time, except where stated.
+ * are returned with the same meaning (VG_E_NOT_FOUND for 404 and so on). If the daemon cannot be
+ * reached, the error is VG_E_UNREACHABLE. If it denies access, the error is VG_E_REFUSED, and its
+ * message says what to do. One thread at a time, except where stated.
  */
 #ifndef VG_CLIENT_CLIENT_H
 #define VG_CLIENT_CLIENT_H
@@ -35,8 +35,8 @@ void vg_client_set_limit(vg_client *client, int limit_s);
 void vg_client_interrupt(vg_client *client);
 
 /* path starts with '/' and includes the query. Fails with VG_E_EXTERNAL if the answer is not an
- * object, or one of the `lists` (ends with NULL) in it is not an array of objects. The caller puts
- * *ret. */
+ * object, or if one of the members in `lists`, which ends with NULL, is not an array of objects.
+ * The caller releases *ret with json_object_put(). */
 int vg_client_get(vg_client *client, const char *path, const char *const *lists, json_object **ret,
                   GError **err) G_GNUC_WARN_UNUSED_RESULT;
 int vg_client_post(vg_client *client, const char *path, json_object *body, json_object **ret,
@@ -58,8 +58,8 @@ int vg_client_delete(vg_client *client, const char *path, GError **err) G_GNUC_W
 int vg_client_get_text(vg_client *client, const char *path, char **ret, size_t *ret_size,
                        GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Returns all items of a list, page by page; the caller puts *ret, an array of objects. path has no
- * marker yet. */
+/* Returns all items of a list, page by page. The caller releases *ret, an array of objects. path
+ * must not have a marker yet. */
 int vg_client_list(vg_client *client, const char *path, json_object **ret,
                    GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
@@ -67,7 +67,7 @@ int vg_client_list(vg_client *client, const char *path, json_object **ret,
 int vg_client_list_some(vg_client *client, const char *path, size_t limit, json_object **ret,
                         GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Returns start ("/v1/gpus/"), the escaped id and rest; the caller frees it. */
+/* Returns start ("/v1/gpus/"), the escaped id and rest, joined to a path; the caller frees it. */
 char *vg_client_path(const char *start, const char *id, const char *rest);
 
 /* The same for "/v1/vms/". */

@@ -7,8 +7,8 @@
 
 #include <stddef.h>
 
-/* Takes one header line, as CURLOPT_HEADERFUNCTION. If it is Location, replaces *location, which
- * the caller frees; location may be NULL. Returns n * size. */
+/* Processes one header line, as a CURLOPT_HEADERFUNCTION. If it is Location, replaces *location,
+ * which the caller frees; location may be NULL. Returns n * size. */
 size_t vg_client_take_location(char *line, size_t size, size_t n, void *location);
 
 #endif

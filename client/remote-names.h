@@ -28,7 +28,7 @@ struct vg_remote_args {
     double limit_s; /* time limit for an answer; 0 for the default */
 };
 
-/* Returns the first option given, without "--", or NULL. */
+/* Returns the first option that was given, without "--", or NULL. */
 const char *vg_remote_args_given(const struct vg_remote_args *args);
 
 #endif

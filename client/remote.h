@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How to reach vgpud and authenticate to it, combined from options, the environment and contexts,
- * and the files named there. Credentials in a context are only sent to the context's own server.
+ * How to connect and authenticate to vgpud. The settings are combined from options, the
+ * environment, contexts, and the files named there. Credentials in a context are only sent to the
+ * context's own server.
  */
 #ifndef VG_CLIENT_REMOTE_H
 #define VG_CLIENT_REMOTE_H
@@ -20,7 +21,7 @@ struct vg_remote_setting {
     char *from;  /* "--server", "VGPUCTL_SERVER", "context 'a'", "default" */
 };
 
-/* Either SOCKET or SERVER has a value; the others only with SERVER. */
+/* Either SOCKET or SERVER has a value; the others have values only with SERVER. */
 struct vg_remote {
     struct vg_remote_setting settings[VG_REMOTE_MAX];
     char *context; /* NULL if no context applies */

@@ -45,7 +45,7 @@ struct chart_use {
     const struct chart_engine *engine;
     struct chart_user *user;
     struct chart_use *same; /* itself, or another entry with the same engine and user */
-    bool seen;              /* it has used time */
+    bool seen;              /* the user has used the engine for some time */
     uint32_t row;
     struct chart_busy busy;
 };

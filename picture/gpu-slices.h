@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Converts the GPU ledger's notifications for charts: to slices, in each of which a request does
- * one thing for one user on one engine, and to the number of requests that wait and run. There are
- * no slices of zero length. Only open slices are in memory. One thread at a time.
+ * one thing for one user on one engine, and to the number of requests that are waiting and running.
+ * There are no slices of zero length. Only open slices are in memory. One thread at a time.
  */
 #ifndef VG_PICTURE_GPU_SLICES_H
 #define VG_PICTURE_GPU_SLICES_H
@@ -17,10 +17,11 @@ struct vg_gpu_slice {
 };
 
 struct vg_gpu_slices_ops {
-    /* Called when the request has run, or is over, because only then is it certain what it waited
-     * for, and for which user. The slices of a request are in the order of time. */
+    /* Called when the request has run, or has ended. Only then is it certain what it waited for,
+     * and for which user. The slices of a request are in the order of time. */
     void (*on_slice)(void *data, const struct vg_gpu_slice *slice);
-    /* One more request, or one fewer, waits or runs. In the order of the ledger's notifications. */
+    /* One request more, or one fewer, is waiting or running. Called in the order of the ledger's
+     * notifications. */
     void (*on_level)(void *data, const struct vg_gpu_change *what, bool more);
 };
 

@@ -38,7 +38,7 @@ void vg_intervals_finish(vg_intervals *intervals);
 /* Returns the remaining intervals, borrowed: struct vg_interval. */
 const GArray *vg_intervals_all(const vg_intervals *intervals);
 
-/* Return whether any intervals were merged, and how many did not fit in spite of that. */
+/* Return whether any intervals were merged, and how many did not fit despite the merging. */
 bool vg_intervals_were_joined(const vg_intervals *intervals);
 uint64_t vg_intervals_left_out(const vg_intervals *intervals);
 

@@ -54,8 +54,8 @@ void vg_svg_put_number(GString *out, double value);
 /* " NAME='VALUE'" */
 void vg_svg_put_attribute(GString *out, const char *name, double value);
 
-/* Returns the part of a text that fits, with an ellipsis if it was cut. The width of letters is an
- * estimate, on the high side. The caller frees it. */
+/* Returns the part of a text that fits, with an ellipsis if the text was truncated. The width of
+ * letters is estimated, rather too large than too small. The caller frees it. */
 char *vg_svg_fit(const char *text, double size, double width);
 double vg_svg_text_width(const char *text, double size);
 
@@ -63,8 +63,8 @@ double vg_svg_text_width(const char *text, double size);
 char *vg_svg_duration(uint64_t ns);
 char *vg_svg_percent(double share);
 
-/* Chooses the colours of n identities: those with most weight get one, the others are grey. A
- * weight below 0 means that the identity does not occur. */
+/* Chooses the colours of n identities: those with the largest weights get a colour, and the others
+ * are grey. A weight below 0 means that the identity does not occur. */
 void vg_svg_choose_colours(const double *weights, size_t n, unsigned int *ret);
 
 /* _put_colour writes "#rrggbb". _is_dark returns whether white text is legible on it. */
@@ -73,7 +73,8 @@ bool vg_svg_colour_is_dark(unsigned int colour, bool pale);
 
 void vg_svg_put_text(GString *out, double x, double y, enum vg_svg_style style, const char *text);
 
-/* Does the same with the part that fits. If the text is cut, a tooltip contains all of it. */
+/* Does the same with the part of the text that fits. If the text is truncated, a tooltip contains
+ * all of it. */
 void vg_svg_put_fitting(GString *out, double x, double y, enum vg_svg_style style, double width,
                         const char *text);
 

@@ -2,9 +2,9 @@
  *
  * Charts for reports, as stand-alone SVG. They are 1200 pixels wide, have a white background, no
  * scripts or embedded fonts, and colours that people with colour blindness can distinguish. Names
- * may contain anything. A text that is too long for its space is cut, and complete in a tooltip.
- * Pure: plain arrays in, text out, regardless of the locale. All arguments are borrowed. Any
- * thread.
+ * may contain anything. A text that is too long for its space is truncated; a tooltip has the
+ * complete text. Pure: converts plain arrays to text, regardless of the locale. All arguments are
+ * borrowed. Any thread.
  */
 #ifndef VG_PICTURE_SVG_H
 #define VG_PICTURE_SVG_H
@@ -15,8 +15,8 @@
 
 #include <glib.h>
 
-/* The number of distinct colours. If there are more VMs, those that matter most in a chart get a
- * colour, and the rest are grey. */
+/* The number of distinct colours. If there are more VMs, the most important ones in a chart get a
+ * colour, and the others are grey. */
 #define VG_SVG_COLOURS 7
 
 /* The maximum size of a chart, whatever it shows. */
@@ -31,9 +31,9 @@
 
 /* ---- utilisation over time ---- */
 
-/* identity: the same number has the same colour throughout a chart. Identities below VG_SVG_COLOURS
- * have the same colour in every chart where they have one. values: one for each step, where 1 is
- * 100 %; a value that is not a number is a gap. */
+/* identity: series with the same number have the same colour throughout a chart. An identity below
+ * VG_SVG_COLOURS has the same colour in every chart in which it is coloured. values: one for each
+ * step, where 1 is 100 %; a value that is not a number is a gap. */
 struct vg_svg_series {
     const char *name;
     uint32_t identity;
@@ -50,7 +50,7 @@ struct vg_svg_panel {
     const struct vg_svg_series *total; /* a dark line on top, or NULL */
 };
 
-/* Panels below each other with a common time axis. The first value covers begin_ns..begin_ns +
+/* Panels one below another, with a common time axis. The first value covers begin_ns..begin_ns +
  * step_ns, in raw trace clock. */
 struct vg_svg_utilisation {
     const char *title;

@@ -10,7 +10,7 @@
 #include "trace/perfetto-lanes.h"
 #include "trace/perfetto-write.h"
 
-/* A changing number, written once for each time. */
+/* A changing number, of which one value is written for each point in time. */
 struct viewer_counter {
     uint64_t track; /* 0 until it is created */
     int64_t t_ns;
@@ -26,7 +26,7 @@ struct viewer_user {
     char *name;
     bool is_vm;
     uint64_t track;
-    struct viewer_counter waits; /* number of vCPUs that wait for a CPU */
+    struct viewer_counter waits; /* number of vCPUs that are waiting for a CPU */
     uint64_t cpu_track;          /* counters from windows */
     uint64_t gpu_track;
 };
@@ -59,8 +59,8 @@ struct vg_viewer {
 struct viewer_user *viewer_user(struct vg_viewer *viewer, struct vg_process *process,
                                 const char *comm);
 
-/* Sets a value at a time. A time before the last one counts as the last one. Written when time
- * advances. */
+/* Sets a value at a time. A time before the last one counts as the last one. The value is written
+ * when the time advances. */
 void viewer_counter_set(struct vg_viewer *viewer, struct viewer_counter *counter, int64_t t_ns,
                         int64_t value);
 void viewer_counter_write(struct vg_viewer *viewer, struct viewer_counter *counter);

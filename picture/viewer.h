@@ -33,14 +33,14 @@ void vg_viewer_begin(vg_viewer *viewer, const vg_topology *topology);
 void vg_viewer_cpu(vg_viewer *viewer, const struct vg_cpu_change *change);
 void vg_viewer_gpu(vg_viewer *viewer, const struct vg_gpu_change *change);
 
-/* To be called for each closed window. Returns -1 and sets *err if the file cannot be written. */
+/* Must be called for each closed window. Returns -1 and sets *err if the file cannot be written. */
 int vg_viewer_window(vg_viewer *viewer, const struct vg_window *window, GError **err);
 
 /* The part ends. Afterwards, only _missing() and _free() may be called. */
 int vg_viewer_close(vg_viewer *viewer, int64_t end_ns, GError **err);
 
-/* Returns the number of vCPUs whose first changes are missing, because it was known too late that
- * they are vCPUs. */
+/* Returns the number of vCPUs whose first changes are missing, because it became known too late
+ * that they are vCPUs. */
 uint32_t vg_viewer_missing(const vg_viewer *viewer);
 
 #endif

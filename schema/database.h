@@ -12,15 +12,16 @@
 /* Returns whether the error means that the file is damaged, or is not a vgpud database. */
 bool vg_database_is_damaged(int rc);
 
-/* Returns the code of an error. It is VG_E_IO unless sqlite reports a lack of permission or another
- * user of the file. */
+/* Returns the code of an error. It is VG_E_IO unless sqlite reports missing permissions or that
+ * another process uses the file. */
 enum vg_error_code vg_database_code(int rc);
 
 /* Returns what to do about an error, as the end of a sentence, or "". */
 const char *vg_database_advice(int rc);
 
 /* Returns a script of schema/ for this version of sqlite, a number as from
- * sqlite3_libversion_number(). Before 3.37, tables cannot be STRICT. The caller frees it. */
+ * sqlite3_libversion_number(). The script for versions before 3.37 has no STRICT tables. The caller
+ * frees it. */
 char *vg_database_script(const char *script, int sqlite_version);
 
 #endif
