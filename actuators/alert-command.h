@@ -10,7 +10,7 @@
 
 #include <glib.h>
 
-/* The maximum number of alerts for which the program has not been started yet. */
+/* The maximum number of alerts that still wait for the program to start. */
 #define VG_ALERT_COMMAND_WAITING_MAX 100
 
 typedef struct vg_alert_command vg_alert_command;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Identifies devices in the way in which the guest finds them, and compares them with the names
+ * Identifies devices as the guest finds them, and compares them with the names
  * that the guest uses. Pure.
  */
 #ifndef VG_ACTUATORS_GUEST_DEVICES_H

@@ -50,7 +50,7 @@ struct vg_domain_look {
     unsigned present;     /* the number of these aliases in the live domain */
     bool runs;            /* its CPUs are running; false while it switches hosts */
     bool by_migration;    /* it is paused because a migration, or another program, has paused it */
-    int64_t copied_bytes; /* by its outgoing migration so far */
+    int64_t copied_bytes; /* by its outgoing migration until now */
     int64_t begin_ns;     /* the maximum time that libvirt may need before it starts to copy */
 };
 

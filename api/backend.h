@@ -52,7 +52,7 @@ struct vg_view {
     int64_t made_ns;     /* epoch */
     int64_t started_ns;  /* epoch; start of the daemon */
     int64_t window_ns;   /* configured length of a window */
-    uint64_t windows;    /* windows closed so far */
+    uint64_t windows;    /* windows closed until now */
     uint64_t late;       /* parts that arrived after their window was closed */
     uint64_t duplicates; /* parts that arrived twice */
     uint64_t missed;     /* windows that could not be measured, or whose GPU use arrived too late */

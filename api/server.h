@@ -38,7 +38,7 @@ struct vg_api {
     GQueue waits;        /* struct vg_wait */
     GQueue conns;        /* struct vg_conn */
     GHashTable *clients; /* name -> struct vg_client, owned */
-    GHashTable *warned;  /* identities for which a warning was logged because they should have
+    GHashTable *warned;  /* identities that were warned about because they should have
                             another role */
     vg_thread *ticker;
 };

@@ -33,7 +33,7 @@ bool vg_child_poll(vg_child *child, int other_fd, int timeout_ms);
  * stderr otherwise. */
 int vg_child_result(const vg_child *child, GError **err);
 
-/* Returns its stdout so far; borrowed. */
+/* Returns its stdout until now; borrowed. */
 const char *vg_child_output(const vg_child *child);
 
 #endif

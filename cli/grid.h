@@ -20,7 +20,7 @@ enum vg_grid_attr {
     VG_ATTR_BOLD,
     VG_ATTR_DIM,
     VG_ATTR_HEADER, /* of a table */
-    VG_ATTR_SORTED, /* the same, for the column by which a table is sorted */
+    VG_ATTR_SORTED, /* the same, for the column that a table is sorted by */
     VG_ATTR_SELECTED,
     VG_ATTR_USED, /* CPU time that a VM got */
     VG_ATTR_LOST, /* CPU time that it did not get */

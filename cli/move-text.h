@@ -39,7 +39,7 @@ char *vg_move_text_copy(const struct vg_migration_progress *progress);
 /* "has waited since 2026-11-25T19:02:11Z for libvirtd of 'h1': ...". NULL if it is not waiting. */
 char *vg_move_text_waits(const vg_migration *move);
 
-/* Returns its duration so far or in total, or 0 if the times are inconsistent. */
+/* Returns its duration until now or in total, or 0 if the times are inconsistent. */
 int64_t vg_move_text_took_ns(const vg_migration *move);
 
 /* Appends external text line by line, wrapped at blanks to `width` columns and indented by

@@ -66,7 +66,7 @@ json_object *vg_peer_check_move(vg_peers *peers, const char *peer,
                                 const struct vg_peer_order *order, int64_t limit_ns, GError **err);
 struct vg_migration *vg_peer_read_move(vg_peers *peers, const char *peer, const char *id,
                                        int64_t limit_ns, GError **err);
-/* Reads those of the peer's newest moves that are completed and went to this host, with their
+/* Reads the peer's newest moves that are completed and went to this host, with their
  * steps: struct vg_migration, newest first, freed with the array. `most` limits the number of moves
  * examined. */
 GPtrArray *vg_peer_moves_to(vg_peers *peers, const char *peer, const char *to, unsigned most,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds the tracepoints on this host that report GPU requests: those of the kernel and of loaded
- * drivers for which there is an adapter (trace/adapter.h), without duplicates. Any thread.
+ * Finds the tracepoints on this host that report GPU requests: tracepoints of the kernel and of
+ * loaded drivers that have an adapter (trace/adapter.h), without duplicates. Any thread.
  */
 #ifndef VG_COLLECTORS_GPU_TRACEPOINTS_H
 #define VG_COLLECTORS_GPU_TRACEPOINTS_H

@@ -56,7 +56,7 @@ bool vg_guest_ticks_read(struct vg_guest_ticks *guest, const struct vg_guest_thr
                          struct vg_cpu_figures *figures);
 
 /* Records the figures of a vCPU thread (is_kvm: it is KVM's). Completes their guest time if entries
- * are not counted or are silent. known: whether the guest time of its VM has been known so far.
+ * are not counted or are silent. known: whether the guest time of its VM has been known until now.
  * Returns whether it is still known. */
 bool vg_guest_silence_complete(struct vg_guest_silence *silence, struct vg_guest_ticks *guest,
                                bool is_kvm, bool listening, bool known,

@@ -41,7 +41,7 @@ void vg_perf_merge_remove_cpu(vg_perf_merge *merge, int32_t cpu);
 
 /* Reads how far the rings have been written. is_full is called for each ring that is full or nearly
  * full: the kernel may have lost records at the end without reporting it yet. It returns the total
- * number of records lost there so far. May be NULL. */
+ * number of records lost there until now. May be NULL. */
 void vg_perf_merge_look(vg_perf_merge *merge, uint64_t (*is_full)(void *data, int32_t cpu),
                         void *data);
 
@@ -49,7 +49,7 @@ void vg_perf_merge_look(vg_perf_merge *merge, uint64_t (*is_full)(void *data, in
  * are later. Losses are VG_EVENT_LOST, from the last record before them to the first after them. */
 bool vg_perf_merge_next(vg_perf_merge *merge, int64_t until_ns, struct vg_event *ret);
 
-/* Gives the space of all events returned so far back to the kernel. */
+/* Gives the space of all events returned until now back to the kernel. */
 void vg_perf_merge_release(vg_perf_merge *merge);
 
 const struct vg_perf_counts *vg_perf_merge_counts(const vg_perf_merge *merge);

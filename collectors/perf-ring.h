@@ -39,8 +39,8 @@ bool vg_perf_ring_look(struct vg_perf_ring *ring);
  * *ret_damaged if the data are not a record; everything seen is then discarded. */
 const struct perf_event_header *vg_perf_ring_next(struct vg_perf_ring *ring, bool *ret_damaged);
 
-/* Gives the space of all records returned so far back to the kernel. These records must no longer
- * be accessed. vg_perf_ring_next() also does this occasionally. */
+/* Gives the space of all records returned until now back to the kernel. These records must no
+ * longer be accessed. vg_perf_ring_next() also does this occasionally. */
 void vg_perf_ring_release(struct vg_perf_ring *ring);
 
 /* The fields of all records: PERF_SAMPLE_TID, TIME and CPU. Samples also have the raw data. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads the figures for the verdict on a move: those of all VMs of a host before and after the
- * move, from the store of this host or from a peer.
+ * Reads the figures for the verdict on a move: the figures of all VMs of a host before and after
+ * the move, from the store of this host or from a peer.
  */
 #ifndef VG_DAEMON_JUDGE_FIGURES_H
 #define VG_DAEMON_JUDGE_FIGURES_H

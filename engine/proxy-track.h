@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The proxies of a host as the engine stores them; used only inside the engine. One thread at a
+ * A host's proxies as the engine stores them; used only inside the engine. One thread at a
  * time.
  */
 #ifndef VG_ENGINE_PROXY_TRACK_H

@@ -58,7 +58,7 @@ struct vg_vm_track {
     GArray *profile_gpu;       /* double, -1 where the GPU side is unknown */
     int64_t last_ns;           /* the end of the last window that it was in */
     GArray *day_cpu, *day_gpu; /* the same for the day */
-    int64_t day_ns;            /* the length of the next mean so far, and its sums */
+    int64_t day_ns;            /* the length of the next mean until now, and its sums */
     double day_demand_ns;
     double day_active_ns; /* -1 where the GPU side is unknown */
 };

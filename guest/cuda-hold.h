@@ -32,7 +32,7 @@ void vg_cuda_hold_repeat(const struct vg_guest_work *work, const struct vg_cuda_
 /* Ends the hold of processes that are running or have ended. Other processes are still held. */
 void vg_cuda_hold_end(const struct vg_guest_work *work, struct vg_cuda_job *job);
 
-/* Counts the threads of each process that have been held so far. */
+/* Counts the threads of each process that have been held until now. */
 void vg_cuda_hold_count(const struct vg_guest_work *work, struct vg_cuda_job *job);
 
 /* Adds the processes that are held now to a description of the provider. */

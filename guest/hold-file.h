@@ -19,7 +19,7 @@ struct vg_guest_hold {
     /* The process and its tracer, and their starts as in struct vg_guest_process. */
     pid_t pid, tracer;
     uint64_t start, tracer_start;
-    /* The number of threads that are held now, and the total so far. */
+    /* The number of threads that are held now, and the total until now. */
     size_t now, total;
     /* The tracer has released all threads and will end soon. */
     bool ended;

@@ -37,7 +37,7 @@ struct vg_guest_nodes {
     size_t n;
 };
 
-/* Finds the nodes of these functions, all of which are to be removed. A node that a driver shares
+/* Finds the nodes of these functions, which are all to be removed. A node that a driver shares
  * among its GPUs is included only if no other function uses that driver. root is as for
  * vg_guest_devices_read(). */
 void vg_guest_nodes_read(const char *root, const struct vg_guest_device *devices, size_t n,

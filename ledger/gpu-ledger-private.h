@@ -22,7 +22,7 @@ struct gpu_engine {
     uint16_t name;
     bool is_nameless;     /* the name is the address of a name */
     uint32_t same_as;     /* the engine that this was found to be; GPU_NO_INDEX if it is unique */
-    uint32_t told_ops;    /* 1 << enum vg_gpu_op: operations of its requests recorded so far */
+    uint32_t told_ops;    /* 1 << enum vg_gpu_op: operations of its requests recorded until now */
     uint64_t last_global; /* the highest completed seqno of the engine itself; 0 if none */
     int64_t last_end_ns;  /* of a request; VG_TIME_UNKNOWN if none yet */
     enum gpu_order order; /* as shown by its running requests */

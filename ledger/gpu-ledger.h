@@ -163,7 +163,7 @@ struct vg_gpu_ledger_stats {
     uint64_t discontinuities; /* records that contradict the known state */
     uint64_t begun, done;     /* requests */
     uint32_t open;            /* requests */
-    bool lacks_ends;          /* no record has reported a completed request so far */
+    bool lacks_ends;          /* no record has reported a completed request until now */
     uint32_t contexts;
     uint64_t bytes; /* memory used by the ledger */
 };

@@ -72,7 +72,7 @@ struct vg_acting {
     char *why; /* why it is not acting now, one sentence; NULL if it is */
     int64_t at_ns;
     int64_t errors;   /* automatic moves of the last day that failed or made things worse */
-    int64_t budget;   /* number of errors at which the leader stops acting */
+    int64_t budget;   /* number of errors that makes the leader stop acting */
     bool spent;       /* the budget is spent */
     int64_t spent_ns; /* epoch, when it was last spent; 0 if never */
     char *plan_id;    /* of the plan that is carried out, or was last; or NULL */

@@ -35,7 +35,7 @@ vg_time_sum(int64_t a, int64_t b)
 #define VG_TID_LIMIT 4194304
 #define VG_CPU_LIMIT 8192
 
-/* Maximum delay with which a GPU event may be recorded. */
+/* Maximum delay before a GPU event is recorded. */
 #define VG_GPU_REPORTED_LATE_NS INT64_C(1000000000)
 
 /* "not in the record" for tids, pids and CPUs. */
@@ -57,7 +57,7 @@ enum vg_event_type {
     VG_EVENT_TYPE_MAX
 };
 
-/* What prev_state of a sched_switch says about the thread that is leaving the CPU. */
+/* The meaning of prev_state of a sched_switch for the thread that is leaving the CPU. */
 enum vg_prev_state {
     VG_PREV_RUNNABLE, /* preempted: it would have continued to run */
     VG_PREV_BLOCKED,  /* sleeping, stopped, traced, parked or idle */

@@ -90,7 +90,7 @@ struct vg_gpu_log_page {
     bool more;       /* the limit was reached */
     int64_t next_ns; /* since_ns of the next page */
     /* number of requests of any GPU that were dropped because a window was full, if the next stored
-     * request of that window (or the last, if there is no next) has its moment between since_ns and
+     * request of the window (or the last, if there is no next) has its moment between since_ns and
      * next_ns */
     uint64_t left_out;
 };

@@ -124,8 +124,8 @@ struct vg_inv_mdev {
 /* Processes other than libvirt VMs that have device nodes open. */
 struct vg_inv_use {
     bool known;
-    char *text; /* if the use is known: the processes, "Xorg [812]", or NULL if there are none;
-                   otherwise the reason, or NULL */
+    char *text; /* if the use is known: the processes, "Xorg [812]", or NULL without any; otherwise
+                   the reason, or NULL */
 };
 
 /* Another function in the slot of a GPU. */

@@ -176,7 +176,7 @@ struct vg_guest_program {
     int64_t unlock_ns;
     /* length of its pause, on the guest's clock; 0 if it is still paused, or never was */
     int64_t stop_ns;
-    int64_t away_ns; /* the part of that pause before the process continued on a proxy; 0 if it did
+    int64_t away_ns; /* the part of the pause before the process continued on a proxy; 0 if it did
                         not */
     int64_t held_threads; /* number of its threads that faulted during the pause and were held */
 };

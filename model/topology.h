@@ -155,7 +155,7 @@ vg_thread_process(const struct vg_thread *thread)
 }
 
 /* For loops over all threads, including ended threads that are not released yet, and over all
- * processes seen so far that are VMs or may be VMs. In order of first appearance. */
+ * processes seen until now that are VMs or may be VMs. In order of first appearance. */
 uint32_t vg_topology_thread_count(const vg_topology *topology); /* slots in use or free */
 struct vg_thread *vg_topology_thread_at(const vg_topology *topology, uint32_t slot); /* or NULL */
 uint32_t vg_topology_process_count(const vg_topology *topology);

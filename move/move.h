@@ -38,7 +38,7 @@ enum vg_move_verb {
 
 extern const char *const vg_move_verb_names[]; /* "look", "precheck", ... */
 
-/* Returns the verb with this name, or -1 if there is none. */
+/* Returns the verb with this name, or -1 if no verb has it. */
 int vg_move_verb_from_name(const char *name);
 
 /* Returns the time limit of a verb in nanoseconds, for verbs without a configured limit. */

@@ -32,7 +32,7 @@
 /* ---- utilisation over time ---- */
 
 /* identity: series with the same number have the same colour throughout a chart. An identity below
- * VG_SVG_COLOURS has the same colour in every chart in which it is coloured. values: one for each
+ * VG_SVG_COLOURS has the same colour in every chart that colours it. values: one for each
  * step, where 1 is 100 %; a value that is not a number is a gap. */
 struct vg_svg_series {
     const char *name;

@@ -10,7 +10,7 @@
 #include "trace/perfetto-lanes.h"
 #include "trace/perfetto-write.h"
 
-/* A changing number, of which one value is written for each point in time. */
+/* A changing number, with one value for each point in time. */
 struct viewer_counter {
     uint64_t track; /* 0 until it is created */
     int64_t t_ns;

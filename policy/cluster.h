@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Planning state, inside the policy only: the hosts of a snapshot after the moves planned so far,
- * with the load of every pool of CPUs and every GPU engine per profile window.
+ * Planning state, inside the policy only: the hosts of a snapshot after the moves planned until
+ * now, with the load of every pool of CPUs and every GPU engine per profile window.
  *
  * Loads:
  *
@@ -63,7 +63,7 @@ struct vg_engine_use {
 struct vg_vm_state {
     const struct vg_snap_vm *vm;
     size_t home;   /* the host in the snapshot */
-    size_t host;   /* the host after the moves so far */
+    size_t host;   /* the host after the moves until now */
     int pool;      /* the pool on `host`, or VG_POOL_FLOATING */
     int home_pool; /* the pool on `home` */
     bool together; /* moved by the group under evaluation, so it does not block others */

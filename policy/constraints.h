@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Hard constraints, which forbid a move regardless of its gain; used only inside the policy. They
- * are checked against the cluster after the moves planned so far. If the snapshot lacks data for a
- * constraint, the answer is "no" if a wrong guess would break the VM (vGPU type, CPU model), and
+ * are checked against the cluster after the moves planned until now. If the snapshot lacks data for
+ * a constraint, the answer is "no" if a wrong guess would break the VM (vGPU type, CPU model), and
  * "yes" with a note in the plan if the move would only be refused later (memory).
  */
 #ifndef VG_POLICY_CONSTRAINTS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Decides the next step for each VM of a host in a drain, given its possible targets and the
- * results of its moves so far. Pure; any thread.
+ * results of its moves until now. Pure; any thread.
  */
 #ifndef VG_POLICY_DRAIN_H
 #define VG_POLICY_DRAIN_H

@@ -24,7 +24,7 @@ int vg_drift_check(const vg_snapshot *snapshot, const vg_plan *plan,
                    const struct vg_plan_action *action, GError **err);
 
 /* Finds a plan's action for a VM's programs on proxies: to is their target, or NULL for a change of
- * the weight. Fails with VG_E_CONFLICT if there is none. */
+ * the weight. Fails with VG_E_CONFLICT if the plan has no such action. */
 const struct vg_plan_proxy_action *vg_drift_find_proxy_action(const vg_plan *plan, const char *vm,
                                                               const char *to, int64_t weight,
                                                               GError **err);

@@ -31,7 +31,7 @@ struct vg_loss {
 /* Returns cores + gpu_weight * engines, the number that decisions compare. */
 double vg_loss_weighed(const struct vg_policy_config *config, struct vg_loss loss);
 
-/* Return the loss of a host after the moves so far; without one of its VMs; with one more. */
+/* Return the loss of a host after the moves until now; without one of its VMs; with one more. */
 struct vg_loss vg_predict_host(const vg_cluster *cluster, size_t host);
 struct vg_loss vg_predict_without(const vg_cluster *cluster, size_t host, size_t vm);
 struct vg_loss vg_predict_with(const vg_cluster *cluster, size_t host, size_t vm,

@@ -16,7 +16,7 @@ vg_store_pool *vg_store_pool_new(const char *directory, const char *vfs, guint k
 void vg_store_pool_free(vg_store_pool *pool);
 
 /* Lends a connection. All connections of a pool must have the same mode, for reading or for
- * writing. Errors are those of vg_store_file_open(). */
+ * writing. Fails like vg_store_file_open(). */
 struct vg_store_file *vg_store_pool_get(vg_store_pool *pool, enum vg_store_kind kind, int64_t stamp,
                                         enum vg_store_mode mode, GError **err);
 

@@ -10,7 +10,7 @@
 struct vg_store_ring {
     GQueue windows; /* struct vg_store_window, in put order */
     guint capacity;
-    uint64_t numbers; /* number of windows so far; the first window has 1 */
+    uint64_t numbers; /* number of windows until now; the first window has 1 */
     guint pending;    /* number of windows that are not committed */
     uint64_t dropped;
     uint64_t committed;
@@ -33,8 +33,7 @@ void vg_store_ring_done(struct vg_store_ring *ring, struct vg_store_window *take
 /* Returns whether any window up to this number is waiting to be written. */
 bool vg_store_ring_waits(const struct vg_store_ring *ring, uint64_t number);
 
-/* Returns references to the uncommitted windows, or to all windows, in the order in which they were
- * put. */
+/* Returns references to the uncommitted windows, or to all windows, in the order of their puts. */
 GPtrArray *vg_store_ring_copy(const struct vg_store_ring *ring, bool all);
 
 #endif

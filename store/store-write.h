@@ -14,7 +14,7 @@
 #include "store/store-total.h"
 #include "store/store-window.h"
 
-/* A file for which an operation failed. */
+/* A file after a failed operation. */
 struct vg_store_failed {
     enum vg_store_kind kind;
     int64_t stamp;

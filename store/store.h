@@ -42,8 +42,7 @@
 
 struct vg_store_options {
     const char *directory; /* created if its parent exists; mode 0750 */
-    int64_t
-        raw_days; /* number of days for which windows are kept, then for minutes and hours; >= 1 */
+    int64_t raw_days; /* number of days that windows are kept, then for minutes and hours; >= 1 */
     int64_t minute_days;
     int64_t hour_days;
     /* number of aggressors stored per VM and row; losses to others are "rest" */
@@ -78,7 +77,7 @@ void vg_store_put_window(vg_store *store, const struct vg_provenance *provenance
  * that a fast caller waits for a slow disk, but not for a failed disk. */
 size_t vg_store_backlog(vg_store *store);
 
-/* Waits until every window put so far is committed, writing fails, or the time limit has passed.
+/* Waits until every window put until now is committed, writing fails, or the time limit has passed.
  * Returns false if not all are committed. */
 bool vg_store_flush(vg_store *store, int64_t timeout_ns);
 
@@ -99,7 +98,7 @@ GArray *vg_store_read_samples(vg_store *store, const struct vg_history_query *qu
 
 /* Reads the sums of all VMs over the windows that end in since < t <= until, for any since and
  * until; the query's vm and step are ignored. The sums use whole hours in the period, minutes at
- * the edges of the period, and windows at the edges of these, as long as they are kept: an hour
+ * the edges of the period, and windows at the edges of these, as long as they are kept. An hour
  * whose minutes have expired counts only if all of it is in the period. There is no VM if nothing
  * is stored. Errors are as above. */
 vg_history_host *vg_store_read_host(vg_store *store, const struct vg_history_query *query,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * CPUs whose records start later than the recording. A flight recorder keeps the newest records of
- * each CPU, so the records of a busy CPU start later than those of an idle CPU. A CPU counts as
- * late only if the recorder reports earlier records that were overwritten, dropped, or are in
+ * each CPU, so the records of a busy CPU start later than the records of an idle CPU. A CPU counts
+ * as late only if the recorder reports earlier records that were overwritten, dropped, or are in
  * another part of a rotated session. Without such a report, a CPU that has no records at first is
  * assumed idle. The activity of a late CPU before its first record was not observed.
  */

@@ -94,7 +94,7 @@ struct proxy_share {
     double passed;              /* PASSED of the client that returned the device last */
 };
 
-/* Returns for how many ns the tenant's clients have had the device so far. */
+/* Returns for how many ns the tenant's clients have had the device until now. */
 int64_t vg_share_held(const struct proxy_share *share, const struct proxy_tenant *tenant);
 
 /* Returns the ns during which one of the tenant's clients wanted the device and none had it. */

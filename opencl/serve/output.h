@@ -33,7 +33,7 @@ struct vg_serve_output *vg_serve_output_begin(const struct vg_serve_call *call);
 /* Waits until enough text has accumulated to send it. */
 void vg_serve_output_await(struct vg_serve_output *output);
 
-/* Takes the text that has been printed so far. Returns false if there is nothing. OUTPUT may be
+/* Takes the text that has been printed until now. Returns false if there is nothing. OUTPUT may be
  * NULL. Any thread. */
 bool vg_serve_output_take(struct vg_serve_output *output, struct vg_serve_text *text);
 

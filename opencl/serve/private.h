@@ -19,7 +19,7 @@ struct serve_slot {
     enum vg_cl_type type;
 };
 
-/* A read command for whose end the client does not wait. */
+/* A read command whose end the client does not wait for. */
 struct serve_read {
     struct serve_read *next;
     uint64_t token;

@@ -59,7 +59,7 @@ _Noreturn void vg_serve_end_why(struct vg_serve *serve, const char *why);
 void vg_serve_say_end(struct vg_serve *serve, const char *why);
 
 /* Makes FD the client's new connection. TAKEN is the number of bytes that the client's side has
- * received so far. */
+ * received until now. */
 void vg_serve_replace_link(struct vg_serve *serve, int fd, uint64_t taken);
 
 /* Returns the limit that prevents the allocation of BYTES. Returns NULL if the client may allocate

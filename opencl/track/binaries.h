@@ -9,8 +9,8 @@
 
 #include "opencl/track/program.h"
 
-/* Keeps BINARIES with SIZES, one per device of OBJECT, which the program could query so far. They
- * are copied if the program knows their sizes. Called while the program is stopped. */
+/* Keeps BINARIES with SIZES, one per device of OBJECT, which the program could query until now.
+ * They are copied if the program knows their sizes. Called while the program is stopped. */
 void vg_cl_binaries_keep(struct vg_cl_object *object, const size_t *sizes,
                          unsigned char *const *binaries);
 
