@@ -107,7 +107,7 @@ read_requests_query(const struct vg_query *query, const vg_view *view, struct vg
         vg_query_length(query, "vm", VG_SEGMENT_MAX, err) < 0)
         return -1;
     if (ret->since_ns > ret->until_ns)
-        return vg_error(err, VG_E_INVALID, "since: it must not be after until");
+        return vg_error(err, VG_E_INVALID, "since: must not be later than 'until'");
     ret->limit = (size_t)limit;
     ret->vm = vg_query_get(query, "vm");
     return 0;

@@ -24,8 +24,9 @@ vg_metrics_add_places(GString *out, const vg_snapshot *snapshot)
     static const char of_gpu[] = "vgpud_gpu_largest_free_profile_bytes";
     static const char of_host[] = "vgpud_host_largest_free_profile_bytes";
 
-    vg_metrics_family(out, of_gpu, "gauge",
-                      "Memory of the largest vGPU profile with a free place; 0 without one.");
+    vg_metrics_family(
+        out, of_gpu, "gauge",
+        "Memory of the largest vGPU profile that has a free place; 0 if no profile has one.");
     for (guint i = 0; i < snapshot->hosts->len; i++) {
         const struct vg_snap_host *host = snapshot->hosts->pdata[i];
         for (guint k = 0; k < host->gpus->len; k++) {

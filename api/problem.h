@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Problems of requests, and their documents (RFC 9457). This is the only place where error codes
- * are mapped to HTTP statuses. Any thread.
+ * Errors of requests, and their problem documents (RFC 9457). This is the only place where error
+ * codes are mapped to HTTP statuses. Any thread.
  */
 #ifndef VG_API_PROBLEM_H
 #define VG_API_PROBLEM_H

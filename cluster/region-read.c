@@ -252,7 +252,8 @@ region_read(vg_region *region, GError **err)
         const bool is_first = region->cluster_id == 0;
         region_forget(region, changed.cluster);
         if (!is_first)
-            return vg_error(err, VG_E_EXTERNAL, "a different etcd cluster answers than before");
+            return vg_error(err, VG_E_EXTERNAL,
+                            "the etcd cluster that answers is not the same one as before");
     } else if (changed.revision < region->revision) {
         /* A member that lags answers from what it has; one that must ask the others cannot. Where
          * etcd was set back to an earlier state, all of it is read again. */

@@ -27,7 +27,7 @@ struct vg_guest_hold_maps {
  * ends. */
 int vg_guest_hold_maps_read(const char *dir, struct vg_guest_hold_maps *ret);
 
-/* Finds the mapping of an address, or NULL. */
+/* Returns the mapping that contains an address, or NULL if there is no such mapping. */
 const struct vg_guest_hold_map *vg_guest_hold_maps_find(const struct vg_guest_hold_maps *maps,
                                                         uint64_t at);
 

@@ -232,8 +232,8 @@ journal_db_need_room(struct journal_db *db, int64_t bytes, GError **err)
         close(fd);
     if (number == ENOSPC || number == EDQUOT)
         return vg_error(err, VG_E_REFUSED,
-                        "the disk of '%s' is full: the journal's remaining space is reserved for "
-                        "moves of VMs",
+                        "the disk that holds '%s' is full: the journal's remaining space is "
+                        "reserved for VM moves",
                         db->path);
     if (number != 0)
         vg_log_warn_limited("cannot reserve space for moves path=\"%s\" reason=\"%s\"", path,

@@ -25,7 +25,7 @@ extern const char *const vg_happening_types[];
 /* An event that concerns measuring itself. */
 #define VG_HAPPENING_MEASURING "measuring"
 
-/* Returns the entry of the list with this name, or NULL. */
+/* Returns the list entry that has this name, or NULL. */
 const char *vg_happening_type(const char *name);
 
 /* Returns the names of all types, separated by commas; the caller frees it. */

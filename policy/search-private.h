@@ -7,7 +7,7 @@
 /* With more hosts than this, a choice among equal hosts ignores their numbers of moves. */
 #define SEARCH_MANY_HOSTS 64u
 
-/* Float figures that differ by less count as equal. */
+/* Floating-point figures that differ by less than this are considered equal. */
 #define SEARCH_SAME 1e-5
 
 #define SEARCH_NOWHERE SIZE_MAX

@@ -39,8 +39,8 @@ vg_store_dir_lock(const char *directory, GError **err)
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
     if (fd < 0)
         return vg_error_errno(err, errno,
-                              "cannot write '%s' (the directory of --state-dir or [store] "
-                              "directory must belong to vgpud's user)",
+                              "cannot write '%s' (the user of vgpud must own the directory that "
+                              "--state-dir or [store] directory specifies)",
                               path);
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         if (errno == EWOULDBLOCK)
