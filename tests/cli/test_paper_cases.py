@@ -130,6 +130,6 @@ def test_proposal_for_hotspot(page):
                   if {v["quantum_ns"] for v in c["parameters"]["vms"]} == {16_000_000}]
     hotspot = next(v for v in of_16_ms["vms"] if v["name"] == "hotspot")
     assert not of_16_ms["proposed"]
-    assert f"win {of_16_ms['gain_wait_ns_per_s'] / S:.3f} s of waiting per second" in page
+    assert f"save {of_16_ms['gain_wait_ns_per_s'] / S:.3f} s of waiting per second" in page
     assert (f"take {hotspot['then']['latency_p95_ns'] / 1e6:.0f} ms instead of "
             f"{hotspot['now']['latency_p95_ns'] / 1e6:.0f} ms") in page

@@ -203,7 +203,7 @@ def test_x264_goes_to_a_proxy_and_back(tmp_path, proxy):
 def test_places_that_do_not_serve(tmp_path, proxy):
     """A program that cannot go on at a proxy waits, and goes on with its own device; one whose proxy dies cannot be
     brought back, and gets errors."""
-    program = [built("tests/opencl/random-calls"), "2", "3000", "2"]
+    program = [built("tests/opencl/random-calls"), "2", "1000000", "2"]
     os.makedirs(tmp_path / "program")
     with Stopped(tmp_path / "program", program) as stopped, socket.socket(socket.AF_UNIX) as silent:
         places = {f"proxy:{tmp_path}/nobody": "No such file", "library": "is not a proxy",
