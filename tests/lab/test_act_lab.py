@@ -169,7 +169,7 @@ def test_a_move_that_harms(acting):
     and after it nothing moves: one error is what the budget allows."""
     with guests("victim2", "hog2", "tenant2") as names:
         start_guest("h2", "tenant2", gpu=False)
-        # While programs of this machine use the CPU of h2, a swap may look better than a move.
+        # Only the VMs of h1 may move.
         wait_for(lambda: acting.nodes["h2"].daemon.request("GET", "/v1/vms/tenant2")[0] == 200, pause=0.2)
         run(acting.nodes["h2"], "vm", "set", "tenant2", "--policy=never")
         acting.contend("victim2", "hog2", judged=True)

@@ -167,7 +167,7 @@ function policyShown(context: Context, policy: api.Policy): Node[] {
     el("div", { class: "tiles" },
       tile("Mode", policy.mode, "observe: no plans; propose: a person starts the moves; act: the leader starts them"),
       tile("Leader", policy.leader ?? "none"),
-      tile("Errors", `${policy.errors} of ${policy.error_budget}`, "automatic moves of the last day that failed or made things worse; at the limit, no more start")),
+      tile("Errors", policy.leader === null ? "-" : `${policy.errors} of ${policy.error_budget}`, "automatic moves of the last day that failed or made things worse; at the limit, no more start")),
     el("p", { class: "note" }, says),
     table("Automatic moves", [
       { head: "VM", cell: (move) => move.vm },
