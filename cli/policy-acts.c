@@ -46,8 +46,13 @@ acts_print_head(json_object *document)
     else
         vg_printable_append_line(text, "acts now:      yes");
     vg_printable_append_line(text, "leader:        %s", acts_text(document, "leader"));
-    vg_printable_append_line(text, "error budget:  %s of %s spent in the last day",
-                             acts_text(document, "errors"), acts_text(document, "error_budget"));
+    /* Only a leader counts errors. */
+    if (vg_output_member(document, "leader"))
+        vg_printable_append_line(text, "error budget:  %s of %s spent in the last day",
+                                 acts_text(document, "errors"),
+                                 acts_text(document, "error_budget"));
+    else
+        vg_printable_append_line(text, "error budget:  -");
     vg_printable_append_line(text, "plan:          %s", acts_text(document, "plan_id"));
     fputs(text->str, stdout);
     putchar('\n');
