@@ -293,7 +293,7 @@ moves_untried_to_json(const struct vg_migration *migration)
     if (migration->executor != VG_EXECUTOR_LIBVIRT)
         return list;
     g_autofree char *way =
-        g_strdup_printf("whether libvirtd and QEMU on '%s' can connect to '%s': libvirt cannot "
+        g_strdup_printf("whether libvirt and QEMU on '%s' can connect to '%s': libvirt cannot "
                         "test that; only vgpud's own connections to both hosts were tested",
                         migration->from, migration->to);
     vg_json_append(list, vg_json_new_string(way));

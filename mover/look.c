@@ -175,7 +175,8 @@ look_tell_waiting(struct mover_move *move, const struct mover_views *views, cons
                                  command)
                : g_strdup("");
     g_autofree char *text = g_strdup_printf(
-        "libvirtd on '%s'%s%s%s: %s; if it hangs, restart it%s", views->source_known ? to : from,
+        "libvirt on '%s'%s%s%s: %s; if its daemon hangs, restart it (`vgpuctl doctor` there names "
+        "it)%s", views->source_known ? to : from,
         both ? " and on '" : "", both ? to : "", both ? "'" : "", why, paused);
 
     mover_wait(move, text);

@@ -155,8 +155,8 @@ stuck_say_way(const struct mover_move *move, const struct stuck_way *way,
     if (way->is_left)
         return g_strdup_printf(
             "the end of the QEMU process that a finished migration left on '%s'%s", to, end);
-    return g_strdup_printf("libvirtd on '%s' to end the migration, which may need an answer from "
-                           "libvirtd on '%s'%s",
+    return g_strdup_printf("libvirt on '%s' to end the migration, which may need an answer from "
+                           "libvirt on '%s'%s",
                            from, to, end);
 }
 
@@ -172,8 +172,9 @@ mover_tell_stuck(struct mover_move *move, const struct mover_views *views,
         text = stuck_say_way(move, &way, stuck);
     } else {
         g_autofree char *command = mover_command(move, is_back, "destroy");
-        text = g_strdup_printf("an answer from libvirtd on '%s' about the migration: %s; if "
-                               "libvirtd hangs there, restart it; if QEMU hangs, %s ends the VM",
+        text = g_strdup_printf("an answer from libvirt on '%s' about the migration: %s; if "
+                               "its daemon hangs there, restart it (`vgpuctl doctor` there names "
+                               "it); if QEMU hangs, %s ends the VM",
                                is_back ? move->record->to : move->record->from, why, command);
     }
     mover_wait(move, text);

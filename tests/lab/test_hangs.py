@@ -69,7 +69,7 @@ def test_the_source_hangs_for_longer_than_a_look(movelab, way, guest):
         wait_for(lambda: node.migration(move)["step"] == "look", pause=0.1)
         wait_for(lambda: time.time() > node.migration(move)["steps"][-1]["began_ns"] / 1e9 + LOOK_S)
         now = node.migration(move)
-        assert not now["ended_ns"] and now["step"] == "look" and f"libvirtd on '{source}'" in now["waits_for"], now
+        assert not now["ended_ns"] and now["step"] == "look" and f"libvirt on '{source}'" in now["waits_for"], now
         assert all(len(n.reservations()) == 1 for n in movelab.nodes.values())
         assert node.daemon.get("/v1/migrations?active=true")["items"][0]["id"] == move["id"]
     check_end(movelab, guest, node.ended(move))

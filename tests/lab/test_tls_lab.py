@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 from certs import Authority
-from labhost import ENV, lab
+from labhost import DAEMONS, ENV, lab
 from movelab import address, remove_guest, run, running_on, start_guest
 from unixhttp import wait_for
 
@@ -56,7 +56,8 @@ class Pki:
     def configure(self, host):
         at = self.at(host)
         self.put(host, "qemu.conf", f'migrate_tls_x509_cert_dir = "{at}"\n')
-        self.put(host, "libvirtd.conf",
+        # The one that listens.
+        self.put(host, f"{DAEMONS[-1]}.conf",
                  f'listen_tls = 1\nca_file = "{at}/cacert.pem"\ncert_file = "{at}/servercert.pem"\n'
                  f'key_file = "{at}/serverkey.pem"\n')
 
