@@ -51,7 +51,9 @@ def need(suite, *programs):
 def make_root(suite, root, include=()):
     """Makes a minimal root, with these packages, in a directory that is empty or does not exist. Skips the test without
     a network."""
-    done = command("debootstrap", "--variant=minbase", *(f"--include={name}" for name in include), suite, root, mirror(suite))
+    # debootstrap uses the last of several such options.
+    options = [f"--include={','.join(include)}"] if include else []
+    done = command("debootstrap", "--variant=minbase", *options, suite, root, mirror(suite))
     if done.returncode != 0 and re.search(r"Invalid Release|Couldn't download|Failed getting", done.stdout + done.stderr):
         pytest.skip(f"debootstrap has no way to {mirror(suite)}: {done.stdout.strip().splitlines()[-1]}")
     assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-2000:])

@@ -96,7 +96,8 @@ class Root:
 
     def __init__(self, path):
         self.path = path
-        make_root(own_suite(), path, include=["systemd"])
+        # procps has the kill of ExecReload=.
+        make_root(own_suite(), path, include=["systemd", "procps"])
 
     def rpm(self, *args):
         """Runs rpm for this root. No script may print or fail."""
@@ -199,7 +200,7 @@ def test_installed_upgraded_erased(root, packages, newer):
     assert sorted(os.listdir(root.at("/etc/vgpud"))) == ["proxy.d", "vgpud.conf.rpmnew", "vgpud.conf.rpmsave"]
 
 
-def test_vendors_of_opencl(root, packages, vendor):
+def test_vendors_of_opencl(root, packages, newer, vendor):
     """The vendor's .icd file is where only the library reads it, in whatever order packages come and go."""
     theirs, ours = "/etc/OpenCL/vendors/vendor.icd", "/etc/vgpud/opencl-vendors/vendor.icd"
 
@@ -211,6 +212,8 @@ def test_vendors_of_opencl(root, packages, vendor):
     assert where() == [None, "library-1\n"]
     assert os.path.exists(root.at("/etc/OpenCL/vendors/vgpu-opencl.icd"))
     root.rpm("-U", vendor[1])
+    assert where() == [None, "library-2\n"]
+    root.rpm("-U", newer["vgpu-opencl"])
     assert where() == [None, "library-2\n"]
     root.rpm("-e", "vgpu-opencl")
     assert where() == ["library-2\n", None]
