@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reports VMs whose GPUs were taken away and do not come back: the move that waits and its reason,
- * or the move that has ended like this.
+ * Reports VMs that a waiting or ended move has left without their GPUs, and the reason.
  */
 #include "config.h"
 
@@ -15,12 +14,12 @@
 
 #define VG_LOG_TAG "mover"
 
-/* A move that waits for a shorter time is no reason for an alert. */
+/* A shorter wait raises no alert. */
 #define BARE_WAITS_NS (60 * VG_NS_PER_S)
 
 /* ---- the alert ---- */
 
-/* Finds a VM by its UUID. This and the functions below are called under the lock. */
+/* Finds a VM by its UUID. The lock is held, as for the functions below. */
 static int
 bare_find(const vg_mover *mover, const char *uuid)
 {
@@ -85,8 +84,8 @@ bare_clear(vg_mover *mover, const char *uuid, const char *reason)
     vg_record_free(&vg_bare_vm_record, vm);
 }
 
-/* Returns whether a move that has ended, or waits to be taken up again, left its VM without a GPU
- * that it had. */
+/* Returns whether a move that has ended, or waits for a retry, left its VM without a GPU that it
+ * had before. */
 static bool
 bare_is_left(const struct vg_migration *migration)
 {
@@ -127,7 +126,7 @@ mover_note_past(vg_mover *mover, const GPtrArray *moves)
     VG_LOCK_SCOPE(&mover->lock);
     for (guint i = 0; i < moves->len; i++) {
         const struct vg_migration *migration = moves->pdata[i];
-        /* One that never began has changed nothing. */
+        /* A move that never started has changed nothing. */
         if (migration->steps->len > 0 && g_hash_table_add(seen, migration->uuid) &&
             bare_is_left(migration)) {
             g_autofree char *cause = vg_migration_cause(migration);

@@ -13,11 +13,11 @@
 
 #define VG_LOG_TAG "drain"
 
-/* The time between two looks while VMs are moved, and otherwise. */
+/* The time between two checks while VMs are being moved, and otherwise. */
 #define LOOK_NS (2 * VG_NS_PER_S)
 #define REST_NS (10 * VG_NS_PER_S)
 
-/* A VM whose move was refused is tried again after this time. */
+/* The time after which a refused move is tried again. */
 #define AGAIN_NS (30 * VG_NS_PER_S)
 
 struct vg_drainer {
@@ -25,12 +25,12 @@ struct vg_drainer {
     pthread_mutex_t lock;
     pthread_cond_t woken;
     vg_thread *thread;
-    /* These are protected by the lock. */
-    bool known;                /* the journal has said whether this host is to be emptied */
-    struct vg_drain_mark mark; /* asked_by is NULL if it is not */
-    vg_drain *newest;          /* the newest look, or NULL */
-    /* This belongs to the thread. */
-    GHashTable *refusals; /* UUID: struct vg_drain_refusal */
+    /* The lock protects these members. */
+    bool known;                /* whether the journal has reported the mark */
+    struct vg_drain_mark mark; /* asked_by is NULL if this host is not to be emptied */
+    vg_drain *newest;          /* the result of the latest check, or NULL */
+    /* Only the thread uses this member. */
+    GHashTable *refusals; /* UUID -> struct vg_drain_refusal */
 };
 
 static void
@@ -44,7 +44,7 @@ drain_refusal_free(void *data)
 
 /* ---- looking ---- */
 
-/* Counts the moves that a drain has begun and that have not ended. */
+/* Counts the drain's moves that have started and not ended. */
 static int64_t
 drain_count(const GPtrArray *moves)
 {
@@ -57,8 +57,8 @@ drain_count(const GPtrArray *moves)
     return n;
 }
 
-/* Looks at all hosts, and at the moves so far. refusals is NULL for a dry run. *ret_begun is the
- * number of moves that a drain has begun and that have not ended. */
+/* Examines all hosts and all moves. refusals is NULL for a dry run. *ret_begun is the number of the
+ * drain's moves that have started and not ended. */
 static vg_drain *
 drain_look(const struct vg_drainer *drainer, const struct vg_drain_mark *mark, GHashTable *refusals,
            int64_t *ret_begun, GError **err)
@@ -90,7 +90,7 @@ drain_look(const struct vg_drainer *drainer, const struct vg_drain_mark *mark, G
 
 /* ---- moving ---- */
 
-/* Begins the move of a VM, or has it wait for its turn. Returns whether that was possible. */
+/* Starts or queues the move of a VM. Returns false if the move was refused. */
 static bool
 drain_begin_move(struct vg_drainer *drainer, const struct vg_drain_mark *mark,
                  struct vg_drain_vm *vm)
@@ -119,7 +119,7 @@ drain_begin_move(struct vg_drainer *drainer, const struct vg_drain_mark *mark,
     return false;
 }
 
-/* Forgets refusals that are to be tried again. */
+/* Forgets refusals whose moves may be tried again. */
 static void
 drain_forget_refusals(struct vg_drainer *drainer)
 {
@@ -147,7 +147,7 @@ drain_publish(struct vg_drainer *drainer, vg_drain *take_drain)
     drainer->newest = take_drain;
 }
 
-/* Returns a copy of the mark, whose text the caller frees, if this host is to be emptied. */
+/* Copies the mark and returns whether this host is to be emptied. The caller frees the text. */
 static bool
 drain_read_mark(struct vg_drainer *drainer, struct vg_drain_mark *ret)
 {
@@ -163,7 +163,7 @@ drain_is_on(struct vg_drainer *drainer)
     return drainer->mark.asked_by && !vg_thread_stopping(drainer->thread);
 }
 
-/* Looks once, and begins what can begin. Returns the time to the next look. */
+/* Makes one check and starts the moves that can start. Returns the time until the next check. */
 static int64_t
 drain_step(struct vg_drainer *drainer, const struct vg_drain_mark *mark)
 {
@@ -182,8 +182,8 @@ drain_step(struct vg_drainer *drainer, const struct vg_drain_mark *mark)
         vg_thread_beat(drainer->thread);
         if (vm->step != VG_DRAIN_WAITS || vm->has_move || !vm->uuid || !vm->to)
             continue;
-        /* Those that are left wait for these, without a place in the queue: the host that is best
-         * for each is chosen when it leaves. */
+        /* The remaining VMs do not enter the queue: each gets the best host at the time when it
+         * leaves. */
         if (begun >= vg_mover_places(drainer->parts.mover))
             break;
         begun += drain_begin_move(drainer, mark, vm);
@@ -194,7 +194,7 @@ drain_step(struct vg_drainer *drainer, const struct vg_drain_mark *mark)
     return running ? LOOK_NS : REST_NS;
 }
 
-/* Tells whether the host is to be emptied. Called under the lock. */
+/* Reports to the node and the region whether this host is to be emptied. Called under the lock. */
 static void
 drain_tell(const struct vg_drainer *drainer)
 {
@@ -244,7 +244,7 @@ drain_run(vg_thread *self, void *arg)
         else if (drain_read_mark(drainer, &mark))
             pause_ns = drain_step(drainer, &mark);
         VG_LOCK_SCOPE(&drainer->lock);
-        /* What was asked for meanwhile does not wait. */
+        /* Handles a change made in the meantime immediately. */
         if (!vg_thread_stopping(self) && g_strcmp0(mark.asked_by, drainer->mark.asked_by) == 0)
             vg_cond_wait_until(&drainer->woken, &drainer->lock, vg_clock_monotonic_ns() + pause_ns);
         g_free(mark.asked_by);
@@ -297,7 +297,7 @@ vg_drainer_begin(vg_drainer *drainer, const char *asked_by, GError **err)
     return 0;
 }
 
-/* Has the moves that the drain has begun turn back, as far as they can. */
+/* Turns back the drain's moves as far as possible. */
 static void
 drain_abort(const struct vg_drainer *drainer)
 {
@@ -354,7 +354,7 @@ vg_drainer_read(vg_drainer *drainer, bool dry_run, GError **err)
     }
     if (drainer->newest)
         return vg_record_copy(&vg_drain_record, drainer->newest);
-    /* It has just begun. */
+    /* The drain has just started. */
     vg_drain *drain = vg_drain_new();
     drain->host = g_strdup(drainer->parts.host);
     drain->asked_by = g_strdup(drainer->mark.asked_by);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ends vgpud in the middle of moves. A migration is left to libvirt or nova, and the next vgpud
- * takes it up. A move that has not come that far turns back, as long as there is time.
+ * Stops vgpud during moves. A running migration is left to libvirt or nova, and the next vgpud
+ * resumes the move. Earlier moves turn back if there is enough time.
  */
 #include "config.h"
 
@@ -26,7 +26,7 @@ mover_leave(struct mover_move *move)
     vg_thread_stop(move->thread);
 }
 
-/* Turns a move back, or leaves it. Called under the lock. */
+/* Turns a move back, or leaves it as it is. Called under the lock. */
 static void
 end_move(struct mover_move *move)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps the GPUs of a move reserved on both hosts, and finds out when they no longer are.
+ * Maintains the reservations of a move's GPUs on both hosts, and detects when they are lost.
  */
 #include "config.h"
 
@@ -12,10 +12,10 @@
 
 #define VG_LOG_TAG "mover"
 
-/* The interval at which a due renewal is looked for. */
+/* The interval at which the thread checks whether a renewal is due. */
 #define LOOK_NS (250 * VG_NS_PER_MS)
 
-/* Takes over the addresses and names that the devices have on the target. */
+/* Copies the addresses and names that the devices have on the target. */
 static void
 lease_take(struct mover_move *move, const struct vg_reservation *given)
 {
@@ -32,7 +32,7 @@ lease_take(struct mover_move *move, const struct vg_reservation *given)
     }
 }
 
-/* Has the target reserve GPUs, or extend the reservation if it has one for this move. */
+/* Reserves GPUs on the target, or extends this move's reservation there. */
 static struct vg_reservation *
 lease_reserve(struct mover_move *move, GError **err)
 {
@@ -49,8 +49,8 @@ lease_reserve(struct mover_move *move, GError **err)
     return given;
 }
 
-/* Has the target reserve GPUs again for a move that is under way. If the GPU that was named has no
- * place any more, any other is better than none. */
+/* Reserves GPUs on the target again for a running move. If the named GPU is no longer available,
+ * any other GPU will do. */
 static struct vg_reservation *
 lease_reserve_any(struct mover_move *move, GError **err)
 {
@@ -80,8 +80,8 @@ lease_reserve_any(struct mover_move *move, GError **err)
     return lease_reserve(move, err);
 }
 
-/* Returns 1 if the target has extended the reservation, 0 if it no longer has it, or -1 and *err if
- * that is not known. */
+/* Returns 1 if the target has extended the reservation, 0 if it no longer has one, or -1 and *err
+ * if this is unknown. */
 static int
 lease_prolong(struct mover_move *move, GError **err)
 {
@@ -104,8 +104,8 @@ lease_prolong(struct mover_move *move, GError **err)
     return -1;
 }
 
-/* Reserves the source's GPUs for the way back. This has a lock of its own, so that giving the VM
- * its GPUs back never waits for the target, which may not answer. */
+/* Reserves the source's GPUs in case the VM returns. A separate lock ensures that giving the VM its
+ * GPUs back never waits for an unresponsive target. */
 static int
 lease_hold(struct mover_move *move, GError **err)
 {
@@ -126,7 +126,7 @@ lease_hold(struct mover_move *move, GError **err)
 
 /* ---- renewing ---- */
 
-/* Returns whether the VM is still to get GPUs of the target. */
+/* Returns whether the VM still needs the target's GPUs. */
 static bool
 lease_is_needed(struct mover_move *move)
 {
@@ -135,8 +135,7 @@ lease_is_needed(struct mover_move *move)
                                    move->machine.facts.gpu != VG_GPU_ATTACHED);
 }
 
-/* Turns back, since the target no longer has a GPU for the VM, which had better stay where it has
- * one. */
+/* Turns the move back: the target no longer has a GPU for the VM, so it stays where it has one. */
 static void
 lease_turn_back(struct mover_move *move, const char *why)
 {
@@ -144,7 +143,7 @@ lease_turn_back(struct mover_move *move, const char *why)
 
     VG_LOCK_SCOPE(&move->mover->lock);
     if (!vg_move_turn_back(&move->machine))
-        return; /* it is too late; attaching will find out */
+        return; /* too late: attaching the GPUs will report the failure */
     if (!record->cause)
         record->cause = g_strdup_printf(
             "reserve: '%s' no longer reserves a GPU for the VM and could not reserve one again: %s",
@@ -152,8 +151,8 @@ lease_turn_back(struct mover_move *move, const char *why)
     atomic_store(&move->cancel, true);
 }
 
-/* Has the target reserve GPUs again, after it has given up the reservation. mover_check_lease()
- * takes over the new devices. */
+/* Reserves GPUs on the target again after it has lost the reservation. mover_check_lease() adopts
+ * the new devices. */
 static void
 lease_reserve_again(struct mover_move *move)
 {

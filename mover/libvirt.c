@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Moves a VM with libvirt of both hosts, the guest and the target's vgpud.
+ * Moves a VM through both hosts' libvirt, the guest, and the target's vgpud.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 
 #define HELLO_NS (15 * VG_NS_PER_S)
 
-/* Opens the host on which the last look found the VM. */
+/* Connects to the host where the VM was last found. */
 static vg_virt_link *
 libvirt_here(struct mover_move *move, GError **err)
 {
@@ -42,7 +42,7 @@ libvirt_check_devices(const struct vg_inv_vm *vm, const GPtrArray *gpus, GError 
     return 0;
 }
 
-/* Others read the record meanwhile. */
+/* Other threads read the record at the same time. */
 static void
 libvirt_set_doubts(struct mover_move *move, const GPtrArray *doubts)
 {
@@ -52,8 +52,8 @@ libvirt_set_doubts(struct mover_move *move, const GPtrArray *doubts)
         g_ptr_array_add(move->record->doubts, g_strdup(doubts->pdata[i]));
 }
 
-/* Adds the problems that libvirt and vgpud of both hosts see, or those of the source alone if there
- * is no peer. */
+/* Adds the problems that both hosts' libvirt and vgpud report. Without a peer, only the source is
+ * checked. */
 static int
 libvirt_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
 {
@@ -84,7 +84,7 @@ libvirt_find_problems(struct mover_move *move, GPtrArray *problems, GError **err
     return status;
 }
 
-/* Checks that the guest's agent, which the move needs, answers. */
+/* Checks that the guest's agent answers. The move needs it. */
 static void
 libvirt_check_agent(struct mover_move *move, GPtrArray *problems)
 {
@@ -155,8 +155,8 @@ libvirt_release(struct mover_move *move, struct mover_outcome *ret, GError **err
 
 /* ---- the guest ---- */
 
-/* Checks that no program was lost. The guest continues if a process cannot be brought back, but the
- * move has then lost something. */
+/* Checks that no program was lost. The guest continues even if a process cannot be restored, but
+ * the move has then lost data. */
 static int
 libvirt_check_lost(const struct vg_guest_programs *programs, GError **err)
 {
@@ -173,8 +173,7 @@ libvirt_check_lost(const struct vg_guest_programs *programs, GError **err)
                     lost->why ? lost->why : "", lost->pid);
 }
 
-/* Has the proxy at which the guest's programs of OpenCL go on meanwhile keep GPU memory for them.
- */
+/* Reserves GPU memory at the proxy where the guest's OpenCL programs continue during the move. */
 static int
 libvirt_keep_share(struct mover_move *move, struct mover_share *share, GError **err)
 {
@@ -224,7 +223,7 @@ libvirt_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_
                     vg_guest_programs_are_final(answer.programs);
     if (status == 0)
         ret->text = g_strdup(answer.text);
-    /* Those that were at a proxy may all have ended. */
+    /* All programs that used a proxy may have ended. */
     if (answer.ok && !answer.programs && verb != VG_MOVE_QUIESCE)
         answer.programs = vg_record_new(&vg_guest_programs_record);
     pthread_mutex_lock(&move->mover->lock);
@@ -268,8 +267,8 @@ libvirt_attach(struct mover_move *move, bool is_target, struct mover_outcome *re
     return 0;
 }
 
-/* Makes the URI by which the target's libvirt reaches that of this host. Unless it is configured,
- * it is the URI by which this host reaches the target's, with this host's name in it. */
+/* Composes the URI that the target's libvirt uses to connect to this host's libvirt. If none is
+ * configured, it is the target's URI with the name of this host. */
 static char *
 libvirt_own_uri(const struct mover_move *move)
 {
@@ -281,14 +280,14 @@ libvirt_own_uri(const struct mover_move *move)
         return g_strdup(own);
     const char *at = memchr(host + 3, '@', (size_t)(end - host - 3));
     host = at ? at + 1 : host + 3;
-    /* The address of an IPv6 host has colons of its own, within brackets. */
+    /* The address of an IPv6 host is in brackets because it contains colons. */
     const char *port = memchr(host, host[0] == '[' ? ']' : ':', (size_t)(end - host));
     const char *rest = !port ? end : *port == ']' ? port + 1 : port;
     return g_strdup_printf("%.*s%s%s", (int)(host - peer), peer, move->record->from, rest);
 }
 
-/* Checks that the host to which the VM goes answers. Otherwise, libvirt of the other host would
- * wait for it without end, and could not be called off. */
+/* Checks that the destination host answers. Otherwise, the other host's libvirt would wait for it
+ * indefinitely, and the migration could not be cancelled. */
 static int
 libvirt_check_answers(struct mover_move *move, vg_virt_link *link, GError **err)
 {
@@ -305,7 +304,7 @@ libvirt_migrate(struct mover_move *move, bool is_back, struct mover_outcome *ret
     const struct vg_verb limits = mover_verb(move, move->settings->migrate_deadline_ns);
     struct vg_migration_progress progress = {0};
 
-    /* A way back is only gone without GPUs. */
+    /* A VM migrates back only without GPUs. */
     const bool native = move->machine.native && !is_back;
 
     if (!target || libvirt_check_answers(move, is_back ? source : target, err) < 0 ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps other hosts of the cluster from moving a VM that this one moves. The journal is what says
- * which moves there are; the lock in etcd only keeps a second vgpud out.
+ * Prevents other hosts of the cluster from moving a VM that this host is moving. The journal
+ * defines which moves exist. The lock in etcd only excludes a second vgpud.
  */
 #include "config.h"
 
@@ -10,7 +10,7 @@
 #include "model/vm-name.h"
 #include "mover/private.h"
 
-/* Returns whether a move of this VM is under way here. */
+/* Returns whether this host is moving the VM. */
 static bool
 mover_has(vg_mover *mover, const char *uuid)
 {
@@ -35,7 +35,7 @@ mover_start_queued(vg_mover *mover, const struct vg_migration *migration, GError
     return status;
 }
 
-/* Writes a move down that begins: a new one, or one of the queue. */
+/* Records in the journal that a new or queued move starts. */
 static int
 lock_record(vg_mover *mover, struct vg_migration *migration, const struct vg_mover_order *order,
             GError **err)
@@ -47,7 +47,7 @@ lock_record(vg_mover *mover, struct vg_migration *migration, const struct vg_mov
                                       err);
 }
 
-/* Checks that an automatic move may still start. Its leader counts on that. */
+/* Checks that an automatic move may still start. Its leader relies on this check. */
 static int
 lock_check_act(const vg_mover *mover, const struct vg_migration *migration, GError **err)
 {
@@ -71,11 +71,11 @@ mover_begin_locked(vg_mover *mover, struct vg_migration *migration,
     if (lock_check_act(mover, migration, err) < 0 ||
         (region && vg_region_lock_move(region, migration->uuid, migration->act_revision, err) < 0))
         return -1;
-    /* Waiting for the lock may have taken long. */
+    /* Waiting for the lock may have taken a long time. */
     if (lock_check_act(mover, migration, err) == 0 &&
         lock_record(mover, migration, order, err) == 0)
         return 0;
-    /* The lock may be that of a move which is under way. */
+    /* The lock may belong to a running move. */
     if (region && !mover_has(mover, migration->uuid))
         vg_region_unlock_move(region, migration->uuid);
     return -1;

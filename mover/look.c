@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asks libvirt of both hosts where the VM is, and which definitions of it they have at the end.
+ * Queries both hosts' libvirt for the place of the VM, and for the definitions that remain at the
+ * end.
  */
 #include "config.h"
 
@@ -11,15 +12,15 @@
 #include "move/place.h"
 #include "mover/private.h"
 
-/* The intervals at which a host that does not answer is asked, growing from the first to the
+/* The interval between queries to a host that does not answer. It grows from the first value to the
  * second. */
 #define LOOK_PAUSE_NS     (500 * VG_NS_PER_MS)
 #define LOOK_PAUSE_MAX_NS (10 * VG_NS_PER_S)
-/* The time after which a host's silence is reported. */
+/* The time after which an unresponsive host is reported. */
 #define LOOK_WAITS_NS (5 * VG_NS_PER_S)
 
-/* The time for a target's libvirt to end a QEMU that waits for a migration, after its connection
- * has ended, and for one that does not answer to be there again. */
+/* The time limit for a target's libvirt to end an incoming QEMU after its connection has ended, or
+ * to answer again. */
 #define LEAVE_NS (10 * VG_NS_PER_S)
 
 GStrv
@@ -86,8 +87,8 @@ look_at_both(struct mover_move *move, struct mover_views *views, GString *why)
                     target_error ? target_error->message : "");
 }
 
-/* Looks at both hosts. The target is not asked if the source's answer is enough, so that the GPU is
- * given back without waiting for another host. */
+/* Queries the source, and the target only if the source's answer is not enough. The VM then gets
+ * its GPU back without waiting for another host. */
 static void
 look_once(struct mover_move *move, struct mover_views *views, GString *why)
 {
@@ -107,7 +108,7 @@ look_once(struct mover_move *move, struct mover_views *views, GString *why)
 
 /* ---- the place of the VM ---- */
 
-/* Returns whether a migration was begun, there or back, and has not succeeded. */
+/* Returns whether a migration in either direction has started but not succeeded. */
 static bool
 look_is_unclear(const struct vg_move *machine)
 {
@@ -115,9 +116,9 @@ look_is_unclear(const struct vg_move *machine)
            (machine->asked[VG_MOVE_RETURN] && !machine->done[VG_MOVE_RETURN]);
 }
 
-/* Has the VM go on if a migration that failed in the middle of the switch has left it paused, and
- * the other host is known to be without it. It ran before, or it would not have been migrated. One
- * that stands still for a reason of its own, such as an I/O error, is left as it is. */
+/* Resumes the VM if a migration that failed during the switch left it paused and the other host
+ * certainly does not have it. The VM was running before, or it would not have been migrated. A VM
+ * paused for a reason of its own, such as an I/O error, stays paused. */
 static void
 look_let_go_on(struct mover_move *move, struct mover_views *views, GString *why)
 {
@@ -137,7 +138,7 @@ look_let_go_on(struct mover_move *move, struct mover_views *views, GString *why)
     view->stands = NULL;
 }
 
-/* Why the VM stands still where it is, or NULL. */
+/* Returns why the VM is paused, or NULL. */
 static const char *
 look_stands(const struct mover_views *views, enum vg_migration_place place)
 {
@@ -161,7 +162,7 @@ look_text(const struct mover_move *move, const struct mover_views *views,
                            *why ? "; " : "", why);
 }
 
-/* Records which host the look waits for. */
+/* Reports which host the search waits for. */
 static void
 look_tell_waiting(struct mover_move *move, const struct mover_views *views, const char *why)
 {
@@ -182,9 +183,9 @@ look_tell_waiting(struct mover_move *move, const struct mover_views *views, cons
     mover_wait(move, text);
 }
 
-/* Pauses before the next look. Returns false if there is none. A VM that was touched is looked for
- * until a host tells where it is, since it may be without its GPUs, unless somebody ends that; the
- * search for one that was not touched ends by itself. */
+/* Pauses before the next query. Returns false if the search is over. A VM that the move has changed
+ * may be without its GPUs: the search for it continues until a host reports it or the move is
+ * abandoned. The search for an unchanged VM has a time limit. */
 static bool
 look_goes_on(struct mover_move *move, enum vg_migration_place place, int64_t began_ns,
              int64_t *pause_ns)
@@ -245,7 +246,7 @@ mover_look(struct mover_move *move, struct mover_outcome *ret)
 
 /* ---- the definitions ---- */
 
-/* Puts the GPUs that were in the VM's persistent definition back into it. */
+/* Restores the GPUs to the VM's persistent definition, if it had them there. */
 static int
 look_define_gpus(struct mover_move *move, bool on_target, GError **err)
 {
@@ -263,8 +264,8 @@ look_define_gpus(struct mover_move *move, bool on_target, GError **err)
     return 0;
 }
 
-/* Removes a definition that libvirt of the target has kept from this migration: there was none
- * before, the source has the VM, and nothing of it runs on the target. */
+/* Removes the definition that this migration has left in the target's libvirt. Before the migration
+ * there was none, the source has the VM, and nothing of it runs on the target. */
 static int
 look_undefine(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
@@ -287,8 +288,8 @@ look_undefine(struct mover_move *move, struct mover_outcome *ret, GError **err)
     return 0;
 }
 
-/* Looks at the target until it answers, since its libvirtd may be starting again, and until a QEMU
- * that waited for the migration is gone. */
+/* Queries the target until it answers, as its libvirtd may be restarting, and until no QEMU waits
+ * for the migration. */
 static bool
 look_at_leftover(struct mover_move *move, struct vg_domain_look *ret, GError **err)
 {
@@ -323,7 +324,7 @@ look_tidy_target(struct mover_move *move, struct mover_outcome *ret, GError **er
     return there.defined ? look_undefine(move, ret, err) : 0;
 }
 
-/* Has the VM defined on the target, if it is there, or was there until it ended. */
+/* Adds the GPUs to the VM's definition on the target, where it is or was until it ended. */
 static int
 look_tidy_arrived(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
@@ -331,7 +332,7 @@ look_tidy_arrived(struct mover_move *move, struct mover_outcome *ret, GError **e
 
     if (!look_at_target(move, &there, err))
         return -1;
-    /* Without a reservation, the GPUs may have been promised to another VM. */
+    /* Without a reservation, the GPUs may be promised to another VM. */
     if (there.defined && move->record->reservation && look_define_gpus(move, true, err) < 0)
         return -1;
     ret->text = there.defined ? g_strdup_printf("the VM is defined on '%s'", move->record->to)
@@ -360,8 +361,8 @@ mover_tidy(struct mover_move *move, struct mover_outcome *ret, GError **err)
 
 /* ---- the last check ---- */
 
-/* Ends what is paused on the source since only the answer was lost that the VM runs on the
- * target. */
+/* Ends the paused QEMU on the source. It remained because the message that the VM runs on the
+ * target was lost. */
 static int
 look_end_source(struct mover_move *move, struct vg_domain_look *ret, GError **err)
 {

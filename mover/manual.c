@@ -16,7 +16,7 @@
 /* The time between two checks. */
 #define MANUAL_CHECK_NS (10 * VG_NS_PER_S)
 
-/* Returns whether the VM runs on the host with as many GPUs as the move took away. */
+/* Returns whether the VM runs on the host with at least as many GPUs as the move has unplugged. */
 static bool
 manual_has_gpus(const vg_move_settings *settings, const char *uri, const vg_migration *migration)
 {
@@ -27,7 +27,7 @@ manual_has_gpus(const vg_move_settings *settings, const char *uri, const vg_migr
     return gpus && gpus->len >= migration->devices->len;
 }
 
-/* Looks for the VM of a move that has ended, and settles the move if the VM has its GPUs. */
+/* Finds the VM of a move that has ended. If it has its GPUs, records this and clears the alert. */
 static void
 manual_look(vg_mover *mover, const char *id)
 {
@@ -46,10 +46,10 @@ manual_look(vg_mover *mover, const char *id)
     VG_LOCK_SCOPE(&mover->beginning);
     g_autoptr(vg_migration) migration = vg_mover_read(mover, id, NULL);
     if (!migration || !vg_migration_has_ended(migration->state))
-        return; /* it is being finished */
+        return; /* it is still finishing */
     migration->vm_on = place;
     migration->gpu = VG_GPU_ATTACHED;
-    /* If this is not kept, the next vgpud looks again. */
+    /* If this cannot be saved, the next vgpud checks again. */
     (void)!vg_journal_save_migration(mover->parts.journal, migration, NULL);
     pthread_mutex_lock(&mover->lock);
     for (guint i = 0; i < mover->moves->len; i++) {
@@ -63,7 +63,7 @@ manual_look(vg_mover *mover, const char *id)
     mover_note_gpus(mover, migration->uuid);
 }
 
-/* Waits until there is a VM without its GPUs. */
+/* Waits until a VM is without its GPUs. */
 static void
 manual_wait(vg_thread *self, vg_mover *mover)
 {

@@ -43,6 +43,6 @@ vg_move_new_id(const char *prefix)
 {
     g_autofree char *uuid = g_uuid_string_random();
 
-    /* Only two digits of the UUID are not random, and these are left out. */
+    /* These digits are random. The version and variant digits are left out. */
     return g_strdup_printf("%s-%.8s%.4s%.4s", prefix, uuid, uuid + 24, uuid + 32);
 }

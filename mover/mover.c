@@ -16,7 +16,7 @@
 
 #define VG_LOG_TAG "mover"
 
-/* The pause before a verb is tried again, which doubles with each. */
+/* The pause before a verb is tried again. It doubles with each attempt. */
 #define AGAIN_NS            (2 * VG_NS_PER_S)
 #define AGAIN_DOUBLINGS_MAX 4
 #define AGAIN_LOOK_NS       (100 * VG_NS_PER_MS)
@@ -77,8 +77,8 @@ mover_begin_step(struct mover_move *move, enum vg_move_verb verb)
     step->undoes = move->machine.back;
     step->attempt = move->record->retries;
     g_ptr_array_add(move->record->steps, step);
-    /* A long move looks many times. One of the looks in the middle is dropped, so that the first
-     * and the last steps stay. */
+    /* A long move checks the VM's place many times. Dropping a step in the middle keeps the first
+     * and the last steps. */
     if (move->record->steps->len > VG_MIGRATION_STEPS_MAX)
         vg_record_free(&vg_migration_step_record,
                        g_ptr_array_remove_index(move->record->steps, VG_MIGRATION_STEPS_MAX / 2));
@@ -133,13 +133,13 @@ mover_do(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *
         return;
     g_free(ret->text);
     ret->text = g_strdup(error ? error->message : "it failed");
-    /* A host that is not there may come back. libvirt says no more of a failed migration. */
+    /* An unreachable host may come back. For a failed migration, libvirt gives no better error. */
     ret->may_pass = g_error_matches(error, VG_ERROR, VG_E_UNREACHABLE) ||
                     (verb == VG_MOVE_RETURN && !move->called_off &&
                      g_error_matches(error, VG_ERROR, VG_E_EXTERNAL));
 }
 
-/* Returns whether a verb only looks, or gives the VM back what it had. */
+/* Returns whether a verb only checks the VM, or gives it back what it had. */
 static bool
 mover_gives_back(enum vg_move_verb verb)
 {
@@ -147,7 +147,7 @@ mover_gives_back(enum vg_move_verb verb)
            verb == VG_MOVE_VERIFY || verb == VG_MOVE_REATTACH || verb == VG_MOVE_REVIVE;
 }
 
-/* Returns whether a verb other than this one has touched the VM, which may be without its GPUs. */
+/* Returns whether another verb has changed the VM, which may be without its GPUs. */
 static bool
 mover_has_touched(const struct mover_move *move, enum vg_move_verb but)
 {
@@ -160,7 +160,7 @@ mover_has_touched(const struct mover_move *move, enum vg_move_verb but)
     return false;
 }
 
-/* Commits the intent before anything is done, and the outcome after it. */
+/* Records the intent in the journal before the action, and the outcome after it. */
 static void
 mover_step(struct mover_move *move, enum vg_move_verb verb)
 {
@@ -178,8 +178,8 @@ mover_step(struct mover_move *move, enum vg_move_verb verb)
         outcome.text = g_strdup(error->message);
     vg_log_info("move id=%s verb=%s ok=%d: %s", move->record->id, vg_move_verb_names[verb],
                 outcome.ok, outcome.text ? outcome.text : "");
-    /* vgpud is ending and did not wait for the outcome. The next start finds the intent without
-     * one, as after a kill. */
+    /* vgpud is ending and did not wait for the outcome. At its next start it finds only the intent,
+     * as after a kill. */
     if (atomic_load(&move->leave)) {
         g_free(outcome.text);
         return;
@@ -190,7 +190,7 @@ mover_step(struct mover_move *move, enum vg_move_verb verb)
     g_free(outcome.text);
 }
 
-/* Waits before a verb is tried again whose cause of failure may pass, longer each time. */
+/* Waits before a verb is tried again whose failure may be temporary. Each wait is longer. */
 static void
 mover_let_pass(struct mover_move *move, enum vg_move_verb verb)
 {
@@ -223,7 +223,7 @@ mover_finish(struct mover_move *move)
     record->vm_on = move->machine.looked ? move->machine.facts.place : VG_PLACE_UNKNOWN;
     record->gpu = move->machine.looked ? move->machine.facts.gpu : VG_GPU_UNKNOWN;
     const enum vg_migration_state state = vg_move_state(&move->machine);
-    if (state == VG_MIGRATION_DONE) { /* the VM has arrived all the same */
+    if (state == VG_MIGRATION_DONE) { /* the VM has arrived despite the failure */
         g_clear_pointer(&record->cause, g_free);
         g_clear_pointer(&record->left_over, g_free);
         g_clear_pointer(&record->not_resumed, g_free);
@@ -231,7 +231,7 @@ mover_finish(struct mover_move *move)
     mover_set_state(move, state);
     mover_note_end(move);
     pthread_mutex_unlock(&move->mover->lock);
-    /* Before the journal lets this host begin another move of the VM. */
+    /* Unlock before the journal lets this host start another move of the VM. */
     mover_unlock(move);
     while (mover_save(move, false, &error) < 0 && !vg_thread_stopping(move->thread))
         g_clear_error(&error);
@@ -254,7 +254,7 @@ mover_run(vg_thread *self, void *arg)
             mover_leave(move);
         else if (verb != VG_MOVE_VERB_MAX)
             mover_set_state(move, vg_move_state(&move->machine));
-        /* An abort was meant for the verb that has just ended, not for the one that begins now. */
+        /* An abort was meant for the verb that has just ended, not for the next one. */
         atomic_store(&move->cancel, atomic_load(&move->leave));
         pthread_mutex_unlock(&mover->lock);
         if (verb == VG_MOVE_VERB_MAX || atomic_load(&move->leave))
@@ -348,7 +348,7 @@ mover_new_move(vg_mover *mover, const struct vg_migration *migration)
     vg_move_init(&move->machine, migration->devices->len > 0,
                  !migration->no_agent && migration->devices->len > 0 && !native);
     move->machine.native = native;
-    /* Nova keeps the definitions of its instances. */
+    /* Nova itself manages the definitions of its instances. */
     move->machine.tidies = migration->executor == VG_EXECUTOR_LIBVIRT;
     return move;
 }
@@ -391,7 +391,7 @@ vg_mover_read(vg_mover *mover, const char *id, GError **err)
     const struct vg_migration *now = mover_find_record(mover, id);
     const struct mover_move *move = mover_find(mover, id);
     g_autoptr(vg_migration) copy = now ? vg_migration_copy(now) : NULL;
-    /* Of one that has ended the journal may know more, such as the verdict. */
+    /* After the end of a move, the journal may know more, such as the verdict. */
     const bool is_kept = move && move->ended && move->record == now;
     pthread_mutex_unlock(&mover->lock);
     if (copy && (!is_kept || atomic_load(&mover->is_silent)))
@@ -407,7 +407,7 @@ vg_mover_ends(vg_mover *mover)
     return atomic_load(&mover->ends);
 }
 
-/* Says that a move cannot be turned back any more, or that nobody can say that at the moment. */
+/* Reports that a move can no longer be turned back, or that this is unknown at the moment. */
 static int
 mover_say_ended(const struct vg_migration *record, GError **err)
 {

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* The strings of the options that are owned. */
+/* The options that are strings, which the settings own. */
 static const size_t nova_strings[] = {
     offsetof(struct vg_nova_options, cloud),
     offsetof(struct vg_nova_options, clouds),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Has nova move a VM that it manages. The VM has no GPU: one that comes from its flavor cannot be
- * taken off the VM, so vg_mover_prepare() refuses such a VM. Until nova has named both hosts,
- * nothing has been asked of it, and libvirt of this host says where the VM is.
+ * Moves a VM through nova, which manages it. The VM has no GPU: a GPU from its flavor cannot be
+ * unplugged, so vg_mover_prepare() refuses such a VM. Until nova has named both hosts, it has
+ * received no request, and this host's libvirt reports the place of the VM.
  */
 #include "config.h"
 
@@ -42,8 +42,8 @@ nova_refuse_gpu(const char *vm, const char *kind, const char *what, GError **err
         vm, kind, what);
 }
 
-/* Refuses a VM with GPUs, whether the inventory or libvirt knows of them: libvirt need not know the
- * type of a device. */
+/* Refuses a VM with GPUs, reported by the inventory or by libvirt: libvirt may not know the type of
+ * a device. */
 static int
 nova_check_devices(const struct vg_inv_vm *vm, const GPtrArray *gpus, GError **err)
 {
@@ -75,8 +75,8 @@ nova_ask_problems(struct mover_move *move, struct vg_nova_precheck *check, GPtrA
     return vg_nova_precheck(nova, check, problems, err);
 }
 
-/* Adds the problems that nova sees. Never fails: if nova does not answer, lets nobody in, or is too
- * old, that is a problem, too. */
+/* Adds the problems that nova reports. Never fails: if nova does not answer, denies access, or is
+ * too old, this is also a problem. */
 static int
 nova_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
 {
@@ -84,7 +84,7 @@ nova_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
     g_autoptr(GError) error = NULL;
     (void)err;
 
-    /* Without a target, nova has nothing to say. */
+    /* Without a target, nova cannot check anything. */
     if (!move->record->peer)
         return 0;
     int status = nova_ask_problems(move, &check, problems, &error);
@@ -104,7 +104,7 @@ nova_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
 
 /* ---- looking ---- */
 
-/* Asks libvirt of this host where the VM is, because nova has not been asked for a move yet. */
+/* Queries this host's libvirt for the VM's place, because nova has not received the request yet. */
 static int
 nova_look_here(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
@@ -124,7 +124,7 @@ nova_look_here(struct mover_move *move, struct mover_outcome *ret, GError **err)
     return 0;
 }
 
-/* Describes in words what nova says about the instance (owned). */
+/* Describes where nova has the instance. The caller frees the text. */
 static char *
 nova_place_text(const struct vg_nova_server *server)
 {
@@ -166,7 +166,7 @@ nova_look_once(struct mover_move *move, struct mover_outcome *ret, GError **err)
     return 0;
 }
 
-/* Returns the time by which the migration in the journal has to be finished. */
+/* Returns the deadline of the migration in the journal. */
 static int64_t
 nova_until_ns(const struct mover_move *move)
 {
@@ -181,8 +181,8 @@ nova_until_ns(const struct mover_move *move)
     return INT64_MAX;
 }
 
-/* Watches a migration that was begun by an earlier vgpud, and calls it off if the move is to be
- * aborted, or if its time is up. */
+/* Monitors a migration that an earlier vgpud started. Cancels it if the move is to be aborted or
+ * the deadline has passed. */
 static void
 nova_look_after(struct mover_move *move)
 {
@@ -204,8 +204,8 @@ nova_look_after(struct mover_move *move)
                     error->message);
 }
 
-/* Waits until nova is worth asking again. Returns false if it no longer is. The limit is the time
- * for a migration, and some more to call it off. */
+/* Waits until nova can be queried again. Returns false if no further query makes sense. The limit
+ * is the migration's deadline plus some time to cancel it. */
 static bool
 nova_look_goes_on(struct mover_move *move, enum vg_migration_place place, const GError *error,
                   int64_t until_ns)
@@ -241,7 +241,7 @@ nova_look_there(struct mover_move *move, struct mover_outcome *ret, GError **err
         g_propagate_error(err, g_steal_pointer(&error));
         return -1;
     }
-    /* A user who is refused stays refused, however often vgpud asks. */
+    /* A user without permission is refused every time. */
     ret->facts.final = true;
     ret->text = g_strdup(error->message);
     return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds out whether the target has what the VM needs at its paths: disks, media, firmware, kernel.
+ * Checks whether the target has the disks, media, firmware and kernel that the VM uses by path.
  */
 #include "config.h"
 
@@ -10,7 +10,7 @@
 #include "host/path-look.h"
 #include "mover/private.h"
 
-/* The maximum number of paths that are named as doubts, and the maximum length of a doubt. */
+/* The maximum number of paths named in doubts, and the maximum length of a doubt. */
 #define DOUBTS_MAX      8
 #define DOUBT_BYTES_MAX 2048
 
@@ -20,7 +20,7 @@ paths_at(const GPtrArray *seen, guint i)
     return seen && i < seen->len ? seen->pdata[i] : NULL;
 }
 
-/* Adds a doubt, cut to what a record may have. */
+/* Adds a doubt, cut to the maximum length. */
 static void
 paths_add_doubt(struct mover_move *move, const char *text)
 {
@@ -33,7 +33,7 @@ paths_add_doubt(struct mover_move *move, const char *text)
     g_ptr_array_add(move->record->doubts, doubt);
 }
 
-/* Judges a path as far as both hosts are known. Returns whether it cannot be told. */
+/* Judges a path by what is known of both hosts. Returns whether the path is still unchecked. */
 static bool
 paths_judge(struct mover_move *move, const struct vg_path_need *need,
             const struct vg_path_seen *here, const struct vg_path_seen *there, bool is_named,
@@ -59,7 +59,8 @@ paths_judge(struct mover_move *move, const struct vg_path_need *need,
     return is_untried;
 }
 
-/* Has the target's vgpud look. Returns NULL, and adds a doubt, if it does not. */
+/* Requests the state of the paths from the target's vgpud. Returns NULL and adds a doubt on
+ * failure. */
 static GPtrArray *
 paths_ask_target(struct mover_move *move, const GPtrArray *paths)
 {

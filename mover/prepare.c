@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds out, before a move begins, what a request for it means and what speaks against it.
+ * Evaluates a request before a move starts: what it means, and which problems prevent it.
  */
 #include "config.h"
 
@@ -12,13 +12,13 @@
 #include "model/vm-name.h"
 #include "mover/private.h"
 
-/* The longest that a guest may take to note what it is told. */
+/* The time limit for a guest to confirm its proxy. */
 #define TELL_NS (20 * VG_NS_PER_S)
 
 /* ---- what a request means ---- */
 
-/* Chooses who moves the VM. A VM that nova manages is moved by nova, or not at all, and
- * that of another manager by nobody but that. */
+/* Chooses the executor of the move. Only nova may move a VM that nova manages, and only its own
+ * manager may move any other managed VM. */
 static const struct mover_executor *
 prepare_choose_executor(const struct vg_move_settings *settings, const struct vg_inv_vm *vm,
                         struct vg_migration *migration, GError **err)
@@ -41,8 +41,8 @@ prepare_choose_executor(const struct vg_move_settings *settings, const struct vg
     return executor->check_devices(vm, NULL, err) < 0 ? NULL : executor;
 }
 
-/* Chooses whether QEMU takes the GPUs along, which it does where it can unless something else is
- * wanted. */
+/* Chooses whether QEMU transfers the GPUs' state. It does so where possible, unless the request
+ * says otherwise. */
 static int
 prepare_choose_mode(vg_virt_link *source, const char *wanted, struct vg_migration *migration,
                     GError **err)
@@ -69,8 +69,8 @@ prepare_choose_mode(vg_virt_link *source, const char *wanted, struct vg_migratio
     return 0;
 }
 
-/* Adds the GPUs that the VM has now to the devices of the migration, and says what becomes of
- * them. mode: the one that is wanted, or NULL. */
+/* Adds the VM's current GPUs to the devices of the migration and chooses the mode. mode is the
+ * requested mode, or NULL. */
 static int
 prepare_read_gpus(const struct vg_move_settings *settings, const struct vg_inv_vm *vm,
                   const char *mode, struct vg_migration *migration, GError **err)
@@ -87,7 +87,7 @@ prepare_read_gpus(const struct vg_move_settings *settings, const struct vg_inv_v
     return prepare_choose_mode(source, mode, migration, err);
 }
 
-/* Returns the PCI address of the GPU that a device of the VM is of, or NULL if that is unknown. */
+/* Returns the PCI address of the GPU to which a device of the VM belongs, or NULL if unknown. */
 static const char *
 prepare_find_gpu(const struct vg_inv_vm *vm, const struct vg_move_device *device)
 {
@@ -100,7 +100,7 @@ prepare_find_gpu(const struct vg_inv_vm *vm, const struct vg_move_device *device
     return NULL;
 }
 
-/* Notes for each device which GPU of the target it is to come from, if the request names one. */
+/* Records for each device the target's GPU that the request names, if any. */
 static int
 prepare_name_gpus(const struct vg_inv_vm *vm, const GPtrArray *targets,
                   struct vg_migration *migration, GError **err)
@@ -125,7 +125,7 @@ prepare_name_gpus(const struct vg_inv_vm *vm, const GPtrArray *targets,
     return 0;
 }
 
-/* Decides whether QEMU encrypts what it sends to the target. */
+/* Decides whether QEMU encrypts the data sent to the target. */
 static int
 prepare_choose_tls(const struct vg_move_settings *settings, const struct vg_peer_info *target,
                    struct vg_migration *migration, GError **err)
@@ -148,7 +148,7 @@ prepare_choose_tls(const struct vg_move_settings *settings, const struct vg_peer
     return choice.refused ? vg_error(err, VG_E_REFUSED, "%s", choice.why) : 0;
 }
 
-/* Finds the peer that a request names by the peer's name, or by the name of its host. */
+/* Finds the peer of a request by the peer's name or its host's name. */
 static struct vg_peer_info *
 prepare_find_target(vg_mover *mover, const char *to, const struct mover_executor *executor,
                     GError **err)
@@ -182,7 +182,7 @@ prepare_find_target(vg_mover *mover, const char *to, const struct mover_executor
     return info;
 }
 
-/* Checks that somebody has programs go on elsewhere, if that is wanted. */
+/* Checks that programs can continue at a proxy during the move, if this is requested. */
 static int
 prepare_check_during(const struct vg_migration *migration, GError **err)
 {
@@ -281,7 +281,7 @@ mover_end_asking(vg_mover *mover, const char *uuid)
     pthread_cond_broadcast(&mover->answered);
 }
 
-/* Returns the id of the move of a VM that is queued, which the caller frees, or NULL. */
+/* Returns the id of the VM's queued move, which the caller frees, or NULL. */
 static char *
 prepare_find_queued(vg_mover *mover, const char *uuid)
 {
@@ -324,7 +324,7 @@ prepare_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *proble
     return status;
 }
 
-/* Checks that there is room for the records of the move. */
+/* Checks that the journal has space for the move's records. */
 static void
 prepare_check_room(vg_mover *mover, GPtrArray *problems)
 {
@@ -334,8 +334,8 @@ prepare_check_room(vg_mover *mover, GPtrArray *problems)
         g_ptr_array_add(problems, g_strdup(error->message));
 }
 
-/* A guest is not asked twice at once, nor during a move. A move that begins meanwhile takes the
- * channel. */
+/* A guest gets only one request at a time, and none during a move. A move that starts in the
+ * meantime takes over the channel. */
 int
 vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems,
                GPtrArray *paths, GError **err)

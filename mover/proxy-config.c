@@ -45,7 +45,7 @@ proxy_config_is_address(const char *address)
            colon > address + strlen("tcp:") && proxy_config_is_port(colon + 1);
 }
 
-/* Returns the mistake in a group, or NULL; the caller frees it. */
+/* Returns the error in a group, or NULL. The caller frees it. */
 static char *
 proxy_config_fault(const struct vg_proxy_config *proxy)
 {
@@ -81,7 +81,7 @@ vg_proxy_config_token(const char *path, GError **err)
 {
     char text[VG_PROXY_TOKEN_MAX + 2] = "";
     struct stat st;
-    /* Without O_NONBLOCK, opening a pipe would wait for a writer. */
+    /* Without O_NONBLOCK, opening a FIFO would wait for a writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     bool is_file = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     ssize_t n = is_file ? read(fd, text, sizeof(text) - 1) : -1;

@@ -14,40 +14,40 @@
 
 #define VG_LOG_TAG "proxy"
 
-/* The time between two looks at what is to be done. */
+/* The interval of the thread. */
 #define NOTIFIER_LOOK_NS VG_NS_PER_S
-/* The time after which a guest that knows it is told again, as it may have been started anew. */
+/* The time after which a guest is notified again, as it may have been restarted. */
 #define NOTIFIER_AGAIN_NS (15 * VG_NS_PER_S)
-/* The pause after a guest could not be told, which doubles with each try. */
+/* The pause after a failed notification. It doubles with each attempt. */
 #define NOTIFIER_PAUSE_NS     (2 * VG_NS_PER_S)
 #define NOTIFIER_PAUSE_MAX_NS (60 * VG_NS_PER_S)
 
 #define NOTIFIER_NONE "none"
 
 struct notifier_vm {
-    char *name;       /* as the group has it, or the UUID of one whose group is gone */
-    char *uuid;       /* NULL: not known yet */
-    char *address;    /* "none": it has none */
-    char *token_file; /* empty with "none" */
-    bool is_gone;     /* the group is */
-    /* What follows belongs to the thread, but for reading it under the lock. */
+    char *name;       /* from the group, or the UUID if the group was removed */
+    char *uuid;       /* NULL until it is known */
+    char *address;    /* "none" for no proxy */
+    char *token_file; /* empty for "none" */
+    bool is_gone;     /* the group was removed */
+    /* Only the thread changes the following members. Reading them needs the lock. */
     bool is_told;
-    bool may_know; /* it was told of a proxy, or is about to be */
-    char *reason;  /* why not; NULL: it was not tried yet */
+    bool may_know; /* it was notified of a proxy, or will be shortly */
+    char *reason;  /* the reason of the failure, or NULL before the first attempt */
     int64_t told_ns;
-    int64_t id;     /* of libvirt, of the domain that was tried last */
-    int64_t due_ns; /* CLOCK_MONOTONIC; 0: at once */
+    int64_t id;     /* libvirt's id of the domain at the last attempt */
+    int64_t due_ns; /* CLOCK_MONOTONIC; 0 for immediately */
     int64_t pause_ns;
 };
 
 struct vg_proxy_notifier {
     struct vg_proxy_notifier_parts parts;
-    char *path; /* of the file with who was told */
+    char *path; /* the file that lists the notified guests */
     vg_thread *thread;
     atomic_bool cancel;
     pthread_mutex_t lock;
-    GPtrArray *vms;     /* struct notifier_vm; replaced by the configuration, under the lock */
-    GPtrArray *written; /* UUIDs (char *) that the file has, sorted; the thread's */
+    GPtrArray *vms; /* struct notifier_vm; the configuration replaces the array under the lock */
+    GPtrArray *written; /* sorted UUIDs (char *) in the file; only the thread uses them */
 };
 
 static void
@@ -96,7 +96,7 @@ notifier_compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Writes who knows of a proxy, if that is another than before. */
+/* Saves the list of VMs that know a proxy, if it has changed. */
 static void
 notifier_write(vg_proxy_notifier *notifier)
 {
@@ -131,8 +131,7 @@ notifier_write(vg_proxy_notifier *notifier)
 
 /* ---- a guest ---- */
 
-/* Finds the VM that is meant, one that runs before one that does not. Returns NULL if libvirt of
- * this host has none. */
+/* Finds a VM on this host, preferably a running one. Returns NULL if libvirt has none. */
 static const struct vg_vm_here *
 notifier_find(const GPtrArray *all, const struct notifier_vm *vm)
 {
@@ -155,7 +154,8 @@ notifier_runs(const struct vg_vm_here *here)
     return here && here->id >= 0;
 }
 
-/* Has the file say that the guest may know of a proxy, before it does. */
+/* Records in the file that the guest may know a proxy. This happens before the guest is
+ * notified. */
 static void
 notifier_note_early(vg_proxy_notifier *notifier, struct notifier_vm *vm)
 {
@@ -167,7 +167,7 @@ notifier_note_early(vg_proxy_notifier *notifier, struct notifier_vm *vm)
     notifier_write(notifier);
 }
 
-/* Asks the guest. Returns 0, or -1 and sets *err to why it does not know. */
+/* Notifies the guest. Returns 0, or -1 and *err with the reason. */
 static int
 notifier_tell(vg_proxy_notifier *notifier, struct notifier_vm *vm, const char *uuid, GError **err)
 {
@@ -205,7 +205,7 @@ notifier_note(vg_proxy_notifier *notifier, struct notifier_vm *vm, const GError 
     vm->reason = error ? g_strdup(error->message) : NULL;
 }
 
-/* Notes what is seen of a VM. Returns whether it is to be told now. */
+/* Updates a VM's state. Returns whether it is to be notified now. */
 static bool
 notifier_is_due(vg_proxy_notifier *notifier, struct notifier_vm *vm, const struct vg_vm_here *here)
 {
@@ -231,8 +231,8 @@ notifier_is_due(vg_proxy_notifier *notifier, struct notifier_vm *vm, const struc
     return vg_clock_monotonic_ns() >= vm->due_ns;
 }
 
-/* Returns the VMs of now; they stay as they are while the thread holds them, but for the
- * configuration's next ones, which replace them. */
+/* Returns the current VMs with a reference. A new configuration replaces the array, but does not
+ * change it. */
 static GPtrArray *
 notifier_vms(vg_proxy_notifier *notifier)
 {
@@ -240,8 +240,8 @@ notifier_vms(vg_proxy_notifier *notifier)
     return g_ptr_array_ref(notifier->vms);
 }
 
-/* Forgets VMs whose group is gone and that know it, or that do not run here: what they knew is gone
- * with them. */
+/* Forgets VMs whose group was removed, once they are notified or no longer run here: then they know
+ * no proxy. */
 static void
 notifier_forget(vg_proxy_notifier *notifier, const GPtrArray *vms, const GPtrArray *all)
 {
@@ -256,7 +256,7 @@ notifier_forget(vg_proxy_notifier *notifier, const GPtrArray *vms, const GPtrArr
     }
 }
 
-/* Returns whether a VM whose group is gone has another one, which may name it otherwise. */
+/* Returns whether a VM whose group was removed has another group, possibly under another name. */
 static bool
 notifier_has_group(const GPtrArray *vms, const struct vg_vm_here *here)
 {
@@ -268,8 +268,8 @@ notifier_has_group(const GPtrArray *vms, const struct vg_vm_here *here)
     return false;
 }
 
-/* Tells those that are due: first those that no try has failed with, as one that does not answer
- * takes its time. */
+/* Notifies VMs that are due. VMs whose last attempt failed come last, as an unresponsive VM takes
+ * time. */
 static void
 notifier_round(vg_proxy_notifier *notifier, vg_thread *self, const GPtrArray *all)
 {
@@ -299,7 +299,7 @@ notifier_run(vg_thread *self, void *arg)
 
     while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + NOTIFIER_LOOK_NS)) {
         g_autoptr(GPtrArray) all = notifier->parts.list_vms(notifier->parts.data);
-        /* Until libvirt has answered, nobody is known to run here, or not to. */
+        /* Until libvirt answers, it is unknown which VMs run here. */
         if (!all)
             continue;
         notifier_round(notifier, self, all);
@@ -309,7 +309,7 @@ notifier_run(vg_thread *self, void *arg)
 
 /* ---- other threads ---- */
 
-/* Keeps what is known of a VM whose group says the same as before. */
+/* Retains the state of a VM whose group has not changed. */
 static struct notifier_vm *
 notifier_take_over(const vg_proxy_notifier *notifier, const struct vg_proxy_config *proxy)
 {
@@ -342,7 +342,7 @@ notifier_has(const GPtrArray *vms, const char *name, const char *uuid)
     return false;
 }
 
-/* Adds a VM that was told, and has no group any more. */
+/* Adds a VM that was notified and whose group was removed. */
 static void
 notifier_add_gone(GPtrArray *vms, const char *name, const char *uuid)
 {
@@ -371,7 +371,7 @@ vg_proxy_notifier_configure(vg_proxy_notifier *notifier, const GPtrArray *proxie
     notifier->vms = vms;
 }
 
-/* Adds those whom a vgpud before this one has told. */
+/* Adds the VMs that an earlier vgpud notified. */
 static void
 notifier_add_past(vg_proxy_notifier *notifier)
 {

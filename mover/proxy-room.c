@@ -9,10 +9,10 @@
 #include "base/error.h"
 #include "host/proxy-control.h"
 
-/* Who asks can wait longer than a window can. */
+/* This limit may exceed that of the collector, as the callers can wait. */
 #define ROOM_ANSWER_NS (2 * VG_NS_PER_S)
 
-/* The paths at which proxies are asked. The caller frees them. */
+/* Splits the list of control sockets. The caller frees the result. */
 static GStrv
 room_paths(const char *proxies)
 {
@@ -23,7 +23,7 @@ room_paths(const char *proxies)
     return paths;
 }
 
-/* Connects to a proxy. *ret is NULL where none is there. */
+/* Connects to a proxy. *ret is NULL if none is running. */
 static int
 room_open(const char *path, vg_proxy_control **ret, GError **err)
 {
@@ -57,8 +57,8 @@ vg_proxy_room_list(const char *proxies, GError **err)
     return g_steal_pointer(&sockets);
 }
 
-/* Returns the socket of a proxy that is meant, which the caller frees; NULL: it has none, or *err
- * is set. */
+/* Finds a proxy's socket by name or address. Returns NULL if it has none or on error (*err). The
+ * caller frees the result. */
 static struct vg_proxy_socket *
 room_find(vg_proxy_control *control, const char *name, GError **err)
 {
@@ -72,9 +72,9 @@ room_find(vg_proxy_control *control, const char *name, GError **err)
     return NULL;
 }
 
-/* Finds the one of the proxies that has a socket. *ret is NULL where none has, and *err may say why
- * that is not known of one. VG_E_REFUSED: several have it, as a path that each takes from its own
- * directory. */
+/* Finds the proxy that has a socket. If none has it, *ret is NULL, and *err may report a proxy that
+ * could not be checked. Fails with VG_E_REFUSED if several proxies have it, as a path relative to
+ * each one's directory. */
 static int
 room_find_all(const GStrv paths, const char *name, vg_proxy_control **ret_control,
               struct vg_proxy_socket **ret, GError **err)
@@ -89,7 +89,7 @@ room_find_all(const GStrv paths, const char *name, vg_proxy_control **ret_contro
                                              : NULL;
         if (!socket)
             continue;
-        /* One proxy may be known by two paths. */
+        /* Two paths may lead to the same proxy. */
         if (*ret && socket->pid != (*ret)->pid) {
             vg_error(err, VG_E_REFUSED,
                      "two vgpu-proxies on this host have the socket '%s': those with the control "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Has moves wait for their turn while as many are under way as the configuration allows. The queue
- * is in the journal. A move of it holds no reservation, no lease and no lock of the cluster.
+ * Queues moves while the configured number of moves is running. The queue is in the journal. A
+ * queued move holds no reservation, no lease and no cluster lock.
  */
 #include "config.h"
 
@@ -18,8 +18,8 @@
 
 #define VG_LOG_TAG "mover"
 
-/* So that the queue of one host does not keep those of others from a target, a host whose move
- * there has ended lets others have the place for so long: until they were told, and have told. */
+/* After a move to a target has ended, this host gives other hosts' queues this time to use the
+ * place: they must learn of the end, and announce their own moves. */
 #define QUEUE_YIELD_NS (30 * VG_NS_PER_S)
 
 /* ---- the list: these are called under the lock ---- */
@@ -63,7 +63,7 @@ mover_queue_number(const vg_mover *mover)
     }
 }
 
-/* Sorts those that have failed to the front: they may have left a VM without its GPUs. */
+/* Sorts retries of failed moves to the front, as these may have left a VM without its GPUs. */
 static gint
 queue_compare(gconstpointer a, gconstpointer b)
 {
@@ -140,7 +140,7 @@ mover_queue_note_end(vg_mover *mover, const char *to)
 
 /* ---- is there a place? ---- */
 
-/* Counts the moves that have begun and not ended, and those of them that go to a host. */
+/* Counts the running moves. *ret_there is the number of moves to the given host. */
 static unsigned
 queue_count(vg_mover *mover, const char *to, unsigned *ret_there)
 {
@@ -191,7 +191,7 @@ mover_queue_due(vg_mover *mover)
     return list;
 }
 
-/* Returns whether a move from here to a host has ended lately. */
+/* Returns whether this host has recently finished a move to the given host. */
 static bool
 queue_was_lately(vg_mover *mover, const char *to)
 {
@@ -276,8 +276,8 @@ mover_queue_restore(vg_mover *mover, const struct vg_journal_queued *queued)
                   queued->migration->vm);
 }
 
-/* Makes the record of a move that leaves the queue without having begun. why: NULL if somebody
- * aborts it. */
+/* Creates the final record of a move that leaves the queue without having started. why is NULL if a
+ * user aborts it. */
 static struct vg_migration *
 queue_end_record(const vg_mover *mover, const struct vg_migration *queued, const char *why)
 {
@@ -354,7 +354,7 @@ mover_queue_abort(vg_mover *mover, const char *id)
         record = mover_queue_remove(mover, queued, NULL, NULL);
     if (!queued || record)
         return record;
-    /* The thread of the queue ends it, unless it has begun meanwhile. */
+    /* The queue's thread ends the move, unless it has started in the meantime. */
     VG_LOCK_SCOPE(&mover->lock);
     const struct vg_migration *now = mover_find_record(mover, id);
     return now ? vg_migration_copy(now) : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Serves all executors of moves: connections to libvirt of both hosts, and the limits of a verb.
+ * Provides all executors with connections to both hosts' libvirt, and with the limits of a verb.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 
 #define VG_LOG_TAG "mover"
 
-/* The longest that the guest may take to say what it sees. */
+/* The time limit for a guest's status. */
 #define STATUS_NS (20 * VG_NS_PER_S)
 
 /* ---- libvirt of both hosts ---- */
@@ -72,8 +72,8 @@ reach_asks_guest(enum vg_move_verb verb)
     return verb == VG_MOVE_QUIESCE || verb == VG_MOVE_RESUME || verb == VG_MOVE_REVIVE;
 }
 
-/* Records the progress of a verb. Called on any thread. A text is recorded only for orders to the
- * guest; a text without progress that comes from a migration tells which libvirt is waited for. */
+/* Records the progress of a verb. Called on any thread. Only guest verbs record the text. A
+ * migration's text without progress names the libvirt that it waits for. */
 static void
 reach_progress(void *data, const struct vg_migration_progress *progress, const char *text)
 {

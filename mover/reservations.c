@@ -15,9 +15,9 @@
 #include "mover/reservations.h"
 
 #define HOLD_PREFIX "res-hold-"
-#define HOLD_MOVE   "hold-" /* the prefix of the id, before that of the move */
+#define HOLD_MOVE   "hold-" /* prefix of the id, followed by the move's id */
 
-/* A reservation, with the end of its lease on a clock that is never set. */
+/* A reservation. The clock of its end is never set. */
 struct reservations_kept {
     struct vg_reservation *what;
     int64_t until_ns; /* CLOCK_MONOTONIC */
@@ -25,9 +25,9 @@ struct reservations_kept {
 
 struct vg_reservations {
     vg_journal *journal;
-    pthread_mutex_t picking; /* held while somebody asks libvirt for free GPUs and takes them */
+    pthread_mutex_t picking; /* held while libvirt's free GPUs are listed and taken */
     pthread_mutex_t writing; /* held while the journal is written; taken after picking */
-    pthread_mutex_t lock;    /* protects the members below; nothing is waited for under it */
+    pthread_mutex_t lock;    /* protects the members below; no thread waits under it */
     GPtrArray *kept;         /* struct reservations_kept that the journal has or may have */
     bool is_loaded;          /* the journal has been read */
 };
@@ -41,7 +41,7 @@ reservations_kept_free(void *data)
     g_free(kept);
 }
 
-/* Adds a reservation that begins now. Called under the lock. */
+/* Adds a reservation whose lease starts now. Called under the lock. */
 static void
 reservations_add(vg_reservations *reservations, struct vg_reservation *take_what)
 {
@@ -52,8 +52,8 @@ reservations_add(vg_reservations *reservations, struct vg_reservation *take_what
     g_ptr_array_add(reservations->kept, kept);
 }
 
-/* Adds a reservation that the journal may have, although nobody was told so, as one that has
- * lapsed. */
+/* Adds a reservation that may be in the journal although its client received no answer. It counts
+ * as lapsed. */
 static void
 reservations_add_doubtful(vg_reservations *reservations, const struct vg_reservation *what)
 {
@@ -64,8 +64,8 @@ reservations_add_doubtful(vg_reservations *reservations, const struct vg_reserva
     g_ptr_array_add(reservations->kept, kept);
 }
 
-/* Reads the journal once. Each reservation gets a whole lease, since it could not be renewed while
- * vgpud did not run, and this machine's clock may have been set meanwhile. */
+/* Reads the journal once. Each reservation gets a full lease: it could not be renewed while vgpud
+ * was not running, and this machine's clock may have been set. */
 static int
 reservations_load(vg_reservations *reservations, GError **err)
 {
@@ -84,7 +84,8 @@ reservations_load(vg_reservations *reservations, GError **err)
     return 0;
 }
 
-/* Returns the reservation with this id whose lease is not over, or NULL. Called under the lock. */
+/* Returns the reservation with this id if its lease has not ended, or NULL. Called under the
+ * lock. */
 static struct reservations_kept *
 reservations_find(vg_reservations *reservations, const char *id)
 {
@@ -96,8 +97,8 @@ reservations_find(vg_reservations *reservations, const char *id)
     return NULL;
 }
 
-/* Checks that a reservation belongs to a client; NULL stands for this vgpud itself, which may
- * change all of them. */
+/* Checks that a reservation belongs to a client. NULL means this vgpud, which may change every
+ * reservation. */
 static int
 reservations_check_owner(const struct vg_reservation *what, const char *client, GError **err)
 {
@@ -106,7 +107,7 @@ reservations_check_owner(const struct vg_reservation *what, const char *client, 
     return vg_error(err, VG_E_DENIED, "reservation '%s' does not belong to '%s'", what->id, client);
 }
 
-/* Keeps those from the i-th on as lapsed ones. */
+/* Puts lapsed reservations back, from the i-th. */
 static void
 reservations_put_back(vg_reservations *reservations, GPtrArray *lapsed, guint i)
 {
@@ -115,8 +116,8 @@ reservations_put_back(vg_reservations *reservations, GPtrArray *lapsed, guint i)
         g_ptr_array_add(reservations->kept, g_ptr_array_steal_index(lapsed, lapsed->len - 1));
 }
 
-/* Removes lapsed reservations, also from the journal. Those that stay in the journal are removed
- * the next time; if vgpud ends before, its next start keeps them for one more lease. */
+/* Removes lapsed reservations, also from the journal. If the journal fails, the next call tries
+ * again. If vgpud ends before, its next start retains them for one more lease. */
 static void
 reservations_prune(vg_reservations *reservations)
 {
@@ -145,7 +146,7 @@ reservations_prune(vg_reservations *reservations)
     }
 }
 
-/* Copies a reservation, with the end of its lease on this machine's clock. */
+/* Copies a reservation and converts the end of its lease to the realtime clock. */
 static struct vg_reservation *
 reservations_copy(const struct reservations_kept *kept)
 {
@@ -166,7 +167,7 @@ reservation_has_device(const struct vg_reservation *reservation, const char *add
     return false;
 }
 
-/* Checks that no device of a reservation is kept for another VM. Called under the lock. */
+/* Checks that no device is reserved for another VM. Called under the lock. */
 static int
 reservations_check_rivals(vg_reservations *reservations, const struct vg_reservation *what,
                           GError **err)
@@ -187,8 +188,8 @@ reservations_check_rivals(vg_reservations *reservations, const struct vg_reserva
     return 0;
 }
 
-/* Writes a reservation down, replacing one with this id, and keeps it from now on. Fails with
- * VG_E_CONFLICT if a device of it is reserved for another VM. */
+/* Records a reservation, which replaces one with the same id. Fails with VG_E_CONFLICT if one of
+ * its devices is reserved for another VM. */
 static int
 reservations_save(vg_reservations *reservations, struct vg_reservation *what, GError **err)
 {
@@ -276,8 +277,8 @@ reservation_aliases(const GPtrArray *devices)
     return (GStrv)g_ptr_array_free(g_steal_pointer(&list), FALSE);
 }
 
-/* Returns whether a VM already has its GPUs here, which shows that they are taken, so that its
- * reservation must not count as well. */
+/* Returns whether a VM already has its GPUs here. libvirt then reports them as used, so its
+ * reservation must not count in addition. */
 static bool
 reservation_is_used(vg_virt_link *host, const struct vg_reservation *reservation)
 {
@@ -302,8 +303,8 @@ reservations_add_taken(GPtrArray *taken, const GPtrArray *devices)
 
 /* ---- making a reservation ---- */
 
-/* Lists the devices that are taken. Returns 1 if the move already has a reservation, which is then
- * renewed and copied. */
+/* Lists the reserved devices. Returns 1 if the move already has a reservation, which is renewed and
+ * copied. */
 static int
 reservations_find_taken(vg_reservations *reservations, vg_virt_link *host,
                         struct vg_reservation *reservation, GPtrArray *taken, GError **err)
@@ -330,8 +331,8 @@ reservations_find_taken(vg_reservations *reservations, vg_virt_link *host,
     return 0;
 }
 
-/* Checks how many others come, and whether this one may come beside them. If a single other client
- * has taken all places, there is one more, so that it cannot keep everybody else out. */
+/* Checks the number of other arriving VMs. If one other client has all places, this client gets an
+ * additional one, so that the other cannot lock it out. */
 static int
 reservations_check_arrivals(vg_reservations *reservations, const struct vg_move_settings *settings,
                             const struct vg_reservation *wanted, vg_reservations_check *check,
@@ -340,7 +341,7 @@ reservations_check_arrivals(vg_reservations *reservations, const struct vg_move_
     g_autoptr(GPtrArray) list = vg_reservations_list(reservations, err);
     g_autoptr(GString) names = g_string_new(NULL);
     const char *uuid = wanted->uuid, *owner = NULL;
-    bool is_one = true; /* they are all of one client, and not of the one that asks */
+    bool is_one = true; /* whether one other client owns them all */
     int64_t n = 0;
 
     for (guint i = 0; list && i < list->len; i++) {
@@ -470,8 +471,8 @@ vg_reservations_taken(vg_reservations *reservations)
     return taken;
 }
 
-/* Removes the mediated devices of a reservation that has ended, if a vgpud has made them and nobody
- * has them. Those that stay are free, and taken again by the next VM that comes. */
+/* Removes the mediated devices of an ended reservation that a vgpud created and no VM uses. Devices
+ * that remain are free for the next arriving VM. */
 static void
 reservations_drop_mdevs(vg_reservations *reservations, const struct vg_move_settings *settings,
                         const GPtrArray *devices)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Resumes moves: those that were under way when vgpud ended, and those that have failed and are to
- * be finished.
+ * Resumes moves that were running when vgpud ended, and retries failed moves.
  */
 #include "config.h"
 
@@ -10,8 +9,6 @@
 #include "base/log.h"
 #include "mover/private.h"
 
-/* The longest wait of a retry for the end of its move in the journal, and the pause between checks.
- */
 #define SAVED_NS      VG_NS_PER_S
 #define SAVED_LOOK_NS (VG_NS_PER_S / 100)
 
@@ -20,8 +17,8 @@
 /* The pause between two attempts to read the journal. */
 #define RESUME_PAUSE_NS (2 * VG_NS_PER_S)
 
-/* The longest wait of a retry for the end of its move in the journal, and the pause between checks.
- */
+/* The maximum time that a retry waits for the end of its move in the journal, and the interval of
+ * its checks. */
 #define SAVED_NS      VG_NS_PER_S
 #define SAVED_LOOK_NS (VG_NS_PER_S / 100)
 
@@ -46,8 +43,7 @@ mover_replay(vg_mover *mover, const struct vg_migration *migration)
 
 /* ---- after a restart ---- */
 
-/* Sets who has begun a move. A vgpud of an older version, which gives no reason for its choice of
- * TLS, only says in asked_by that a drain has. */
+/* Sets the origin of a move. A vgpud too old to record tls_why shows a drain only in asked_by. */
 static void
 resume_set_origin(struct vg_migration *record)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes moves to the journal, and lists them, also while the journal does not answer.
+ * Writes moves to the journal and lists them, even while the journal does not answer.
  */
 #include "config.h"
 
@@ -10,14 +10,14 @@
 #include "base/error.h"
 #include "mover/private.h"
 
-/* Unless the journal has recorded it, a move takes nothing from a VM, and does not let it change
- * hosts. Writing is tried for this time. */
+/* The time limit for a write that must succeed first: without its record, a move neither unplugs a
+ * device nor migrates the VM. */
 #define SAVE_NS (30 * VG_NS_PER_S)
-/* The same while the VM may be without its GPUs, whatever is recorded: a vgpud that resumes the
- * move finds out with a look. Once that has failed, each record is tried once only until one
- * succeeds. */
+/* The time limit while the VM may be without its GPUs. The move then continues without its record,
+ * as a vgpud that resumes it checks the VM's place. After a failure, each record gets a single
+ * attempt until one succeeds. */
 #define SAVE_BARE_NS (10 * VG_NS_PER_S)
-/* The interval at which it is tried. */
+/* The interval between attempts. */
 #define SAVE_AGAIN_NS VG_NS_PER_S
 
 /* ---- writing ---- */
@@ -94,14 +94,13 @@ mover_find_record(vg_mover *mover, const char *id)
     const struct mover_move *move = mover_find(mover, id);
     const struct mover_queued *queued = mover_queue_find(mover, id);
 
-    /* One that has ended, and waits to be taken up again, is here twice. */
+    /* A move that has ended and waits for its retry is in both lists. */
     if (queued && (!move || move->ended))
         return queued->record;
     return move ? move->record : NULL;
 }
 
-/* Replaces the journal's records of moves that go on, or wait for their turn, by their present
- * state. */
+/* Replaces the journal's records of running and queued moves with their current state. */
 static void
 save_refresh(vg_mover *mover, GPtrArray *moves)
 {
@@ -133,7 +132,7 @@ save_add_known(GPtrArray *list, const struct vg_migration *record, bool active, 
         g_ptr_array_add(list, vg_migration_copy(record));
 }
 
-/* Lists the moves that are in memory, which those are that have not ended. */
+/* Lists the moves in memory. */
 static GPtrArray *
 save_list_known(vg_mover *mover, bool active, int64_t before_ns, size_t limit)
 {

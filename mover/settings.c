@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What all files of the mover ask for: its settings, the commands that it names, and whether a test
- * wants vgpud to end here.
+ * Functions that all files of the mover use: settings, commands in messages, and points where a
+ * test ends vgpud.
  */
 #include "config.h"
 

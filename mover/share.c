@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Has the vgpu-proxy at which programs of a VM are to go on keep GPU memory for them, until they
- * are there: the proxy alone knows what others have been promised, by whichever vgpud. Programs go
- * to a proxy that keeps none, or that no vgpud knows, all the same; there may be too little for
- * them when they come.
+ * Reserves GPU memory at the vgpu-proxy where a VM's programs are to continue, until they arrive.
+ * Only the proxy knows the reservations of every vgpud. Without a reservation, or if no vgpud knows
+ * the proxy, the programs still switch to it, but may find too little memory.
  */
 #include "config.h"
 
@@ -19,10 +18,11 @@
 
 #define VG_LOG_TAG "mover"
 
-/* Longer than the guest may take. */
+/* The additional time after the guest's deadline. */
 #define SHARE_SLACK_S 60
 
-/* What a guest reaches by a path is its own. */
+/* Returns the proxy's address if other guests can also use it, or NULL for a path, which is the
+ * guest's own. */
 static const char *
 share_address(const char *place)
 {
@@ -34,7 +34,8 @@ share_address(const char *place)
 
 /* ---- whose proxy it is ---- */
 
-/* Finds the socket of a VM at an address, and sums up what its programs have at others. */
+/* A search for a VM's socket at an address. It also sums up the VM's GPU memory at other
+ * proxies. */
 struct share_seen {
     const char *vm, *uuid, *address;
     int64_t used_bytes;
@@ -64,8 +65,8 @@ share_see_host(struct share_seen *seen, const struct vg_snap_host *host)
     }
 }
 
-/* Looks at what other hosts have told of their proxies. Returns the names of the peers that have
- * the socket (char *), which the caller frees: hosts may have networks of the same addresses. */
+/* Searches the proxies that other hosts report. Returns the names (char *) of all peers with the
+ * socket, since networks of hosts may use the same addresses. The caller frees them. */
 static GPtrArray *
 share_see_peers(vg_mover *mover, struct share_seen *seen)
 {
@@ -101,7 +102,7 @@ share_reserve(vg_mover *mover, const char *proxies, const char *peer,
                 : vg_proxy_room_reserve(proxies, room, err);
 }
 
-/* Says once of each place that nothing is kept there. */
+/* Warns once for each place where memory cannot be reserved. */
 static void
 share_warn(vg_mover *mover, const char *place, const char *why)
 {
@@ -112,8 +113,8 @@ share_warn(vg_mover *mover, const char *place, const char *why)
                     place, why);
 }
 
-/* Says why it is not known which proxy is at the address, or returns NULL. error: why those of this
- * host are not known, one of which may be. */
+/* Returns why it is unknown which proxy has the address, or NULL. error is the reason if this
+ * host's proxies, any of which may have it, are unknown. */
 static char *
 share_doubt(const struct share_seen *seen, const GPtrArray *peers, const GError *error)
 {
@@ -186,7 +187,7 @@ mover_leave_share(vg_mover *mover, const vg_move_settings *settings, struct move
                                                             share->id, MOVER_PEER_NS, &error)
                                      : vg_proxy_room_release(settings->proxies, share->id, &error);
 
-    /* All of it has come, or the proxy has begun anew; it ends by itself otherwise. */
+    /* All programs have arrived, or the proxy was restarted. Otherwise, the reservation expires. */
     if (status < 0 && !g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND))
         vg_log_warn("GPU memory stays reserved for a while id=%s: %s", share->id, error->message);
     g_clear_pointer(&share->id, g_free);

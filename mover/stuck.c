@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ends migrations that do not end by themselves: those that were called off, those of which nothing
- * gets through, and those that take too long, also if an earlier vgpud has begun them.
+ * Ends migrations that do not end on their own: cancelled ones, stalled ones, and those that exceed
+ * their deadline, including migrations that an earlier vgpud started.
  */
 #include "config.h"
 
@@ -11,27 +11,27 @@
 
 #define VG_LOG_TAG "mover"
 
-/* A migration that was called off has this time to end before QEMU of the other host is ended. */
+/* The time for a cancelled migration to end before the other host's QEMU is ended. */
 #define LEAVE_NS (2 * VG_NS_PER_S)
-/* A QEMU that waits for a migration that nobody makes has this time to end. */
+/* The time for an incoming QEMU to end if no migration to it is running. */
 #define LEFT_NS (5 * VG_NS_PER_S)
-/* libvirt may not end it at all: after this time, it counts as nothing. The VM is where it runs. */
+/* libvirt may fail to end it. After this time, the VM's place counts as known: where it runs. */
 #define LEFT_MOST_NS (30 * VG_NS_PER_S)
-/* An answer that took longer says nothing of the present. */
+/* An answer that took longer may be outdated. */
 #define FRESH_NS VG_NS_PER_S
-/* The interval at which that is tried again. */
+/* The interval between attempts to end the incoming QEMU. */
 #define AGAIN_NS (15 * VG_NS_PER_S)
 
-/* A migration under way: the domain that leaves, and the one that waits for it. */
+/* A running migration: the domain that leaves, and the QEMU that waits for it. */
 struct stuck_way {
     bool is_back; /* from the target to the source */
-    bool is_left; /* it is over: the domain stays, and what waits is left from a libvirtd that died
-                   */
+    /* The migration is over: the domain stays, and a libvirtd that died left the waiting QEMU. */
+    bool is_left;
     const struct vg_domain_look *from;
-    bool is_awaited; /* QEMU of the other host is known to wait */
+    bool is_awaited; /* the other host's QEMU is known to wait */
 };
 
-/* Returns false if no host says that it has the VM. */
+/* Returns false if no host reports a migration of the VM. */
 static bool
 stuck_find_way(const struct mover_views *views, struct stuck_way *ret)
 {
@@ -54,7 +54,7 @@ stuck_goes_back(struct mover_move *move)
     return move->machine.back;
 }
 
-/* Notes what has been copied. While the VM switches hosts, nothing has to be for a while. */
+/* Records the progress. While the VM switches hosts, there may be none for some time. */
 static void
 stuck_note(struct mover_stuck *stuck, const struct vg_domain_look *from, int64_t now_ns)
 {
@@ -66,7 +66,7 @@ stuck_note(struct mover_stuck *stuck, const struct vg_domain_look *from, int64_t
     stuck->runs = from->runs;
 }
 
-/* Returns whether the migration is to end. */
+/* Returns whether the migration is to be ended. */
 static bool
 stuck_is_over(struct mover_move *move, const struct mover_stuck *stuck, const struct stuck_way *way,
               int64_t now_ns)
@@ -79,7 +79,7 @@ stuck_is_over(struct mover_move *move, const struct mover_stuck *stuck, const st
            now_ns - stuck->since_ns >= move->settings->migrate_deadline_ns;
 }
 
-/* Looks once more, since the answers may be old by now. */
+/* Queries the host again, as the answers may be outdated. */
 static bool
 stuck_has_copied_nothing(struct mover_move *move, const struct stuck_way *way)
 {
@@ -92,7 +92,8 @@ stuck_has_copied_nothing(struct mover_move *move, const struct stuck_way *way)
            vg_clock_monotonic_ns() - began_ns < FRESH_NS;
 }
 
-/* Ends QEMU of the other host, which has got nothing of the VM. The VM runs, so it is not there. */
+/* Ends the other host's QEMU, which has received nothing of the VM. The VM still runs at its
+ * source. */
 static void
 stuck_end_incoming(struct mover_move *move, const struct stuck_way *way, struct mover_stuck *stuck)
 {
@@ -137,7 +138,7 @@ mover_end_stuck(struct mover_move *move, const struct mover_views *views, struct
 
 /* ---- words ---- */
 
-/* The host that the VM leaves answers. */
+/* Describes the wait when the host that the VM leaves answers. */
 static char *
 stuck_say_way(const struct mover_move *move, const struct stuck_way *way,
               const struct mover_stuck *stuck)
@@ -164,7 +165,8 @@ void
 mover_tell_stuck(struct mover_move *move, const struct mover_views *views,
                  const struct mover_stuck *stuck, const char *why)
 {
-    const bool is_back = views->source_known; /* only where no host says that the VM leaves it */
+    /* reached only if no host reports that the VM leaves it */
+    const bool is_back = views->source_known;
     struct stuck_way way;
     g_autofree char *text = NULL;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Has programs of OpenCL of a VM go on at another vgpu-proxy, while the VM stays. The agent in the
- * guest does it, and sees to it that none stays stopped, whatever becomes of this vgpud: there is
- * nothing that the next one would have to take up.
+ * Switches a VM's OpenCL programs to another vgpu-proxy while the VM stays on its host. The guest's
+ * agent performs the switch, and ensures that no program stays stopped even if this vgpud ends. The
+ * next vgpud has nothing to resume.
  */
 #include "config.h"
 
@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "mover/private.h"
 
-/* Says why not all programs are there, and how many are. */
+/* Reports why some programs have not switched, and how many have. */
 static int
 switch_refused(const struct vg_guest_answer *answer, const char *to, GError **err)
 {

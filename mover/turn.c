@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Has the moves of the queue begin when their turn comes: a thread of its own, "move-queue", finds
- * out anew whether each can.
+ * Starts queued moves when their turn comes. The thread "move-queue" first checks again whether
+ * each move is possible.
  */
 #include "config.h"
 
@@ -12,11 +12,12 @@
 
 #define VG_LOG_TAG "mover"
 
-/* The time between two looks whether there is a place, which a peer's move may have had. */
+/* The interval between checks for a free place, which a peer's move may have used. */
 #define TURN_LOOK_NS VG_NS_PER_S
 
-/* What is in the way of a move at its turn may pass, as where a vgpud has just been started: that
- * is tried again, for so long. Meanwhile the moves behind it may begin. */
+/* A failure at a move's turn may be temporary, for example if a vgpud has just started. The move
+ * is tried again at the first interval for the second time. Moves behind it may start in the
+ * meantime. */
 #define TURN_AGAIN_NS    (2 * VG_NS_PER_S)
 #define TURN_PATIENCE_NS (60 * VG_NS_PER_S)
 
@@ -26,7 +27,7 @@ turn_is_retry(const struct vg_migration *record)
     return record->retries > 0;
 }
 
-/* Returns why it is not the turn of a move, or NULL; the caller frees it. */
+/* Returns why a move has to wait, or NULL. The caller frees it. */
 static char *
 turn_why(vg_mover *mover, const struct vg_migration *record)
 {
@@ -36,7 +37,7 @@ turn_why(vg_mover *mover, const struct vg_migration *record)
 
 /* ---- beginning ---- */
 
-/* Has a move that cannot begin at its turn try again, or end. */
+/* Schedules another attempt for a move that cannot start at its turn, or ends it. */
 static void
 turn_refuse(vg_mover *mover, const char *id, const GError *error)
 {
@@ -51,7 +52,7 @@ turn_refuse(vg_mover *mover, const char *id, const GError *error)
         pthread_mutex_unlock(&mover->lock);
         return;
     }
-    /* A journal that does not answer ends no move. */
+    /* An unresponsive journal does not end a move. */
     if (queued->refused_ns == 0 || atomic_load(&mover->is_silent))
         queued->refused_ns = now_ns;
     queued->again_ns = now_ns + TURN_AGAIN_NS;
@@ -74,7 +75,7 @@ turn_refuse(vg_mover *mover, const char *id, const GError *error)
                             unwritten->message);
 }
 
-/* Finds out anew what a move is to do. */
+/* Prepares a queued move again, from its request. */
 static struct vg_migration *
 turn_prepare(vg_mover *mover, const struct vg_migration *queued, const char *request, GError **err)
 {
@@ -102,7 +103,7 @@ turn_prepare(vg_mover *mover, const struct vg_migration *queued, const char *req
     return now;
 }
 
-/* Marks a move as one that begins. Returns NULL if it has left the queue meanwhile, or does. */
+/* Claims a move that starts. Returns NULL if it is not in the queue or already claimed. */
 static struct mover_queued *
 turn_claim(vg_mover *mover, const char *id)
 {
@@ -114,7 +115,7 @@ turn_claim(vg_mover *mover, const char *id)
     return queued;
 }
 
-/* Starts the thread of a move that the journal no longer has in the queue. */
+/* Starts the thread of a move that has left the queue in the journal. */
 static int
 turn_launch(vg_mover *mover, struct mover_queued *queued, const struct vg_migration *now,
             GError **err)
@@ -195,7 +196,7 @@ turn_try(vg_mover *mover, const struct vg_migration *queued)
 
 /* ---- the thread ---- */
 
-/* Waits until the turn of a move may have come. */
+/* Waits until a queued move may start. */
 static void
 turn_wait(vg_thread *self, vg_mover *mover)
 {
