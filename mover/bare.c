@@ -32,7 +32,8 @@ bare_find(const vg_mover *mover, const char *uuid)
 }
 
 static void
-bare_tell(const vg_mover *mover, const struct vg_bare_vm *vm, const char *what, const char *reason)
+bare_publish(const vg_mover *mover, const struct vg_bare_vm *vm, const char *what,
+             const char *reason)
 {
     json_object *data = json_object_new_object();
 
@@ -68,7 +69,7 @@ bare_raise(vg_mover *mover, const struct vg_migration *migration, const char *re
         return;
     }
     g_ptr_array_add(mover->bare, vm);
-    bare_tell(mover, vm, "raised", reason);
+    bare_publish(mover, vm, "raised", reason);
     pthread_cond_signal(&mover->raised);
 }
 
@@ -80,7 +81,7 @@ bare_clear(vg_mover *mover, const char *uuid, const char *reason)
     if (known < 0)
         return;
     struct vg_bare_vm *vm = g_ptr_array_steal_index(mover->bare, (guint)known);
-    bare_tell(mover, vm, "cleared", reason);
+    bare_publish(mover, vm, "cleared", reason);
     vg_record_free(&vg_bare_vm_record, vm);
 }
 
@@ -150,7 +151,7 @@ vg_mover_bare(vg_mover *mover)
 
 /* Publishes that the move waits, or no longer waits. Called under the lock. */
 static void
-bare_tell_wait(const struct mover_move *move)
+bare_publish_wait(const struct mover_move *move)
 {
     json_object *data = vg_migration_summary(move->record);
     g_autofree char *cause = vg_migration_cause(move->record);
@@ -175,7 +176,7 @@ mover_wait(struct mover_move *move, const char *what)
     if (is_new) {
         record->waits_since_ns = vg_clock_realtime_ns();
         move->waits_since_ns = now_ns;
-        bare_tell_wait(move);
+        bare_publish_wait(move);
         vg_log_warn("move waits id=%s vm=\"%s\" for=\"%s\"", record->id, record->vm, what);
     }
     if (machine->asked[VG_MOVE_DETACH] && !machine->done[VG_MOVE_ATTACH] &&
@@ -192,6 +193,6 @@ mover_go_on(struct mover_move *move)
         return;
     g_clear_pointer(&record->waits_for, g_free);
     record->waits_since_ns = 0;
-    bare_tell_wait(move);
+    bare_publish_wait(move);
     vg_log_notice("move no longer waits id=%s vm=\"%s\"", record->id, record->vm);
 }

@@ -14,8 +14,8 @@
 #define VG_LOG_TAG "drain"
 
 /* The time between two checks while VMs are being moved, and otherwise. */
-#define LOOK_NS (2 * VG_NS_PER_S)
-#define REST_NS (10 * VG_NS_PER_S)
+#define CHECK_NS (2 * VG_NS_PER_S)
+#define REST_NS  (10 * VG_NS_PER_S)
 
 /* The time after which a refused move is tried again. */
 #define AGAIN_NS (30 * VG_NS_PER_S)
@@ -60,8 +60,8 @@ drain_count(const GPtrArray *moves)
 /* Examines all hosts and all moves. refusals is NULL for a dry run. *ret_begun is the number of the
  * drain's moves that have started and not ended. */
 static vg_drain *
-drain_look(const struct vg_drainer *drainer, const struct vg_drain_mark *mark, GHashTable *refusals,
-           int64_t *ret_begun, GError **err)
+drain_examine(const struct vg_drainer *drainer, const struct vg_drain_mark *mark,
+              GHashTable *refusals, int64_t *ret_begun, GError **err)
 {
     g_autofree char *lacks = NULL;
     g_autoptr(GPtrArray) moves = vg_mover_list(drainer->parts.mover, false, INT64_MAX,
@@ -171,11 +171,11 @@ drain_step(struct vg_drainer *drainer, const struct vg_drain_mark *mark)
 
     drain_forget_refusals(drainer);
     int64_t begun = 0;
-    vg_drain *drain = drain_look(drainer, mark, drainer->refusals, &begun, &error);
+    vg_drain *drain = drain_examine(drainer, mark, drainer->refusals, &begun, &error);
     if (!drain) {
         vg_log_warn_limited("the VMs of this host cannot be moved away now reason=\"%s\"",
                             error->message);
-        return LOOK_NS;
+        return CHECK_NS;
     }
     for (guint i = 0; i < drain->vms->len && drain_is_on(drainer); i++) {
         struct vg_drain_vm *vm = drain->vms->pdata[i];
@@ -191,12 +191,12 @@ drain_step(struct vg_drainer *drainer, const struct vg_drain_mark *mark)
     vg_drain_settle(drain);
     const bool running = drain->state == VG_DRAIN_RUNNING;
     drain_publish(drainer, drain);
-    return running ? LOOK_NS : REST_NS;
+    return running ? CHECK_NS : REST_NS;
 }
 
 /* Reports to the node and the region whether this host is to be emptied. Called under the lock. */
 static void
-drain_tell(const struct vg_drainer *drainer)
+drain_report(const struct vg_drainer *drainer)
 {
     drainer->parts.set_maintenance(drainer->parts.data, drainer->mark.asked_by != NULL);
     if (drainer->parts.region)
@@ -217,7 +217,7 @@ drain_recover(struct vg_drainer *drainer)
     else
         g_free(mark.asked_by);
     drainer->known = true;
-    drain_tell(drainer);
+    drain_report(drainer);
     return 0;
 }
 
@@ -240,7 +240,7 @@ drain_run(vg_thread *self, void *arg)
         int64_t pause_ns = REST_NS;
         vg_thread_beat(self);
         if (!drain_is_known(drainer) && drain_recover(drainer) < 0)
-            pause_ns = LOOK_NS;
+            pause_ns = CHECK_NS;
         else if (drain_read_mark(drainer, &mark))
             pause_ns = drain_step(drainer, &mark);
         VG_LOCK_SCOPE(&drainer->lock);
@@ -292,7 +292,7 @@ vg_drainer_begin(vg_drainer *drainer, const char *asked_by, GError **err)
         g_clear_pointer(&drainer->newest, vg_drain_free);
     }
     drainer->known = true;
-    drain_tell(drainer);
+    drain_report(drainer);
     pthread_cond_broadcast(&drainer->woken);
     return 0;
 }
@@ -325,7 +325,7 @@ vg_drainer_end(vg_drainer *drainer, GError **err)
     pthread_mutex_lock(&drainer->lock);
     g_clear_pointer(&drainer->mark.asked_by, g_free);
     g_clear_pointer(&drainer->newest, vg_drain_free);
-    drain_tell(drainer);
+    drain_report(drainer);
     pthread_cond_broadcast(&drainer->woken);
     pthread_mutex_unlock(&drainer->lock);
     vg_log_notice("this host is no longer being drained");
@@ -339,7 +339,7 @@ vg_drainer_read(vg_drainer *drainer, bool dry_run, GError **err)
     if (dry_run) {
         const struct vg_drain_mark now = {NULL, vg_clock_realtime_ns()};
         int64_t begun;
-        vg_drain *drain = drain_look(drainer, &now, NULL, &begun, err);
+        vg_drain *drain = drain_examine(drainer, &now, NULL, &begun, err);
         if (drain && drain->state != VG_DRAIN_DONE)
             drain->state = VG_DRAIN_PLANNED;
         return drain;

@@ -13,7 +13,7 @@
 #define VG_LOG_TAG "mover"
 
 /* The interval at which the thread checks whether a renewal is due. */
-#define LOOK_NS (250 * VG_NS_PER_MS)
+#define CHECK_NS (250 * VG_NS_PER_MS)
 
 /* Copies the addresses and names that the devices have on the target. */
 static void
@@ -205,7 +205,7 @@ mover_renew_run(vg_thread *self, void *arg)
 {
     do
         lease_renew_if_due(arg);
-    while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + LOOK_NS));
+    while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + CHECK_NS));
 }
 
 /* ---- what the verbs ask for ---- */

@@ -194,8 +194,8 @@ libvirt_keep_share(struct mover_move *move, struct mover_share *share, GError **
 }
 
 static int
-libvirt_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret,
-                  GError **err)
+libvirt_call_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret,
+                   GError **err)
 {
     vg_virt_link *host = libvirt_here(move, err);
     const struct vg_migration *record = move->record;
@@ -366,7 +366,7 @@ libvirt_do_verb(struct mover_move *move, enum vg_move_verb verb, struct mover_ou
     case VG_MOVE_QUIESCE:
     case VG_MOVE_RESUME:
     case VG_MOVE_REVIVE:
-        return libvirt_ask_guest(move, verb, ret, err);
+        return libvirt_call_guest(move, verb, ret, err);
     case VG_MOVE_DETACH:
         return libvirt_detach(move, ret, err);
     case VG_MOVE_ATTACH:

@@ -120,7 +120,7 @@ look_is_unclear(const struct vg_move *machine)
  * certainly does not have it. The VM was running before, or it would not have been migrated. A VM
  * paused for a reason of its own, such as an I/O error, stays paused. */
 static void
-look_let_go_on(struct mover_move *move, struct mover_views *views, GString *why)
+look_resume(struct mover_move *move, struct mover_views *views, GString *why)
 {
     const enum vg_migration_place place = look_place(views);
     struct vg_domain_look *view = place == VG_PLACE_TARGET ? &views->target : &views->source;
@@ -140,7 +140,7 @@ look_let_go_on(struct mover_move *move, struct mover_views *views, GString *why)
 
 /* Returns why the VM is paused, or NULL. */
 static const char *
-look_stands(const struct mover_views *views, enum vg_migration_place place)
+look_why_paused(const struct mover_views *views, enum vg_migration_place place)
 {
     return place == VG_PLACE_SOURCE   ? views->source.stands
            : place == VG_PLACE_TARGET ? views->target.stands
@@ -152,7 +152,7 @@ look_text(const struct mover_move *move, const struct mover_views *views,
           const struct vg_move_facts *facts, const char *why)
 {
     const bool is_on_a_host = facts->place == VG_PLACE_SOURCE || facts->place == VG_PLACE_TARGET;
-    const char *stands = look_stands(views, facts->place);
+    const char *stands = look_why_paused(views, facts->place);
 
     return g_strdup_printf("the VM is %s%s%s%s; %s%s%s%s", is_on_a_host ? "on the " : "",
                            vg_migration_place_names[facts->place], stands ? ", " : "",
@@ -164,7 +164,7 @@ look_text(const struct mover_move *move, const struct mover_views *views,
 
 /* Reports which host the search waits for. */
 static void
-look_tell_waiting(struct mover_move *move, const struct mover_views *views, const char *why)
+look_report_waiting(struct mover_move *move, const struct mover_views *views, const char *why)
 {
     const char *from = move->record->from, *to = move->record->to;
     const bool both = !views->source_known && !views->target_known;
@@ -187,8 +187,8 @@ look_tell_waiting(struct mover_move *move, const struct mover_views *views, cons
  * may be without its GPUs: the search for it continues until a host reports it or the move is
  * abandoned. The search for an unchanged VM has a time limit. */
 static bool
-look_goes_on(struct mover_move *move, enum vg_migration_place place, int64_t began_ns,
-             int64_t *pause_ns)
+look_continues(struct mover_move *move, enum vg_migration_place place, int64_t began_ns,
+               int64_t *pause_ns)
 {
     const struct vg_move *machine = &move->machine;
     const bool was_touched = machine->asked[VG_MOVE_QUIESCE] || machine->asked[VG_MOVE_DETACH] ||
@@ -219,19 +219,19 @@ mover_look(struct mover_move *move, struct mover_outcome *ret)
 
     do {
         look_once(move, &views, why);
-        look_let_go_on(move, &views, why);
+        look_resume(move, &views, why);
         ret->facts.place = look_place(&views);
         if (ret->facts.place == VG_PLACE_MOVING && mover_end_stuck(move, &views, &stuck))
             ret->facts.place = VG_PLACE_TARGET;
         const bool is_late = vg_clock_monotonic_ns() >= began_ns + LOOK_WAITS_NS;
         if (is_late && ret->facts.place == VG_PLACE_UNKNOWN)
-            look_tell_waiting(move, &views, why->str);
+            look_report_waiting(move, &views, why->str);
         else if (is_late && ret->facts.place == VG_PLACE_MOVING &&
                  (stuck.off_ns > 0 || move->record->cause))
             mover_tell_stuck(move, &views, &stuck, why->str);
         else
             mover_go_on(move);
-    } while (look_goes_on(move, ret->facts.place, began_ns, &pause_ns));
+    } while (look_continues(move, ret->facts.place, began_ns, &pause_ns));
     mover_go_on(move);
     mover_stuck_clear(&stuck);
     ret->facts.final =
@@ -240,7 +240,7 @@ mover_look(struct mover_move *move, struct mover_outcome *ret)
     ret->facts.gpu = ret->facts.place == VG_PLACE_SOURCE   ? look_gpu(move, &views.source)
                      : ret->facts.place == VG_PLACE_TARGET ? look_gpu(move, &views.target)
                                                            : VG_GPU_UNKNOWN;
-    ret->stands = look_stands(&views, ret->facts.place);
+    ret->stands = look_why_paused(&views, ret->facts.place);
     ret->text = look_text(move, &views, &ret->facts, why->str);
 }
 

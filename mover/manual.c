@@ -29,7 +29,7 @@ manual_has_gpus(const vg_move_settings *settings, const char *uri, const vg_migr
 
 /* Finds the VM of a move that has ended. If it has its GPUs, records this and clears the alert. */
 static void
-manual_look(vg_mover *mover, const char *id)
+manual_check(vg_mover *mover, const char *id)
 {
     g_autoptr(vg_move_settings) settings = vg_mover_settings(mover);
     g_autoptr(vg_migration) seen = vg_mover_read(mover, id, NULL);
@@ -83,7 +83,7 @@ manual_watch(vg_thread *self, void *arg)
             return;
         g_autoptr(GPtrArray) bare = vg_mover_bare(mover);
         for (guint i = 0; i < bare->len && !vg_thread_stopping(self); i++)
-            manual_look(mover, ((const struct vg_bare_vm *)bare->pdata[i])->move);
+            manual_check(mover, ((const struct vg_bare_vm *)bare->pdata[i])->move);
     }
 }
 

@@ -19,7 +19,7 @@
 /* The pause before a verb is tried again. It doubles with each attempt. */
 #define AGAIN_NS            (2 * VG_NS_PER_S)
 #define AGAIN_DOUBLINGS_MAX 4
-#define AGAIN_LOOK_NS       (100 * VG_NS_PER_MS)
+#define AGAIN_CHECK_NS      (100 * VG_NS_PER_MS)
 
 const struct mover_executor *
 mover_executor_of(enum vg_migration_executor executor)
@@ -36,7 +36,7 @@ mover_executor_of(enum vg_migration_executor executor)
 
 /* Publishes the state of a move. Called under the lock. */
 static void
-mover_tell(const struct mover_move *move)
+mover_publish(const struct mover_move *move)
 {
     const struct vg_migration *record = move->record;
     json_object *data = vg_migration_summary(record);
@@ -56,7 +56,7 @@ mover_set_state(struct mover_move *move, enum vg_migration_state state)
     if (record->state == state)
         return;
     record->state = state;
-    mover_tell(move);
+    mover_publish(move);
     vg_log_notice("move state=%s id=%s vm=\"%s\" from=\"%s\" to=\"%s\"",
                   vg_migration_state_names[state], record->id, record->vm, record->from,
                   record->to);
@@ -192,7 +192,7 @@ mover_step(struct mover_move *move, enum vg_move_verb verb)
 
 /* Waits before a verb is tried again whose failure may be temporary. Each wait is longer. */
 static void
-mover_let_pass(struct mover_move *move, enum vg_move_verb verb)
+mover_wait_retry(struct mover_move *move, enum vg_move_verb verb)
 {
     const unsigned n = move->machine.passing[verb];
     const int64_t until_ns =
@@ -204,7 +204,7 @@ mover_let_pass(struct mover_move *move, enum vg_move_verb verb)
         g_strdup_printf("the next attempt of '%s', which failed", vg_move_verb_names[verb]);
     mover_wait(move, what);
     while (vg_clock_monotonic_ns() < until_ns && !atomic_load(&move->cancel) &&
-           vg_thread_sleep_until(move->thread, vg_clock_monotonic_ns() + AGAIN_LOOK_NS))
+           vg_thread_sleep_until(move->thread, vg_clock_monotonic_ns() + AGAIN_CHECK_NS))
         continue;
     mover_go_on(move);
 }
@@ -259,7 +259,7 @@ mover_run(vg_thread *self, void *arg)
         pthread_mutex_unlock(&mover->lock);
         if (verb == VG_MOVE_VERB_MAX || atomic_load(&move->leave))
             break;
-        mover_let_pass(move, verb);
+        mover_wait_retry(move, verb);
         mover_step(move, verb);
     }
     vg_thread_stop(move->renewing);
@@ -409,7 +409,7 @@ vg_mover_ends(vg_mover *mover)
 
 /* Reports that a move can no longer be turned back, or that this is unknown at the moment. */
 static int
-mover_say_ended(const struct vg_migration *record, GError **err)
+mover_report_ended(const struct vg_migration *record, GError **err)
 {
     if (!vg_migration_has_ended(record->state))
         return vg_error(err, VG_E_BUSY,
@@ -424,7 +424,7 @@ static int
 mover_turn_back(struct mover_move *move, GError **err)
 {
     if (move->ended || move->machine.ended)
-        return mover_say_ended(move->record, err);
+        return mover_report_ended(move->record, err);
     if (!vg_move_abort(&move->machine)) {
         if (!move->record->waits_for)
             return vg_error(err, VG_E_CONFLICT,
@@ -452,7 +452,7 @@ vg_mover_abort(vg_mover *mover, const char *id, GError **err)
     VG_LOCK_SCOPE(&mover->lock);
     struct mover_move *move = mover_find(mover, id);
     if (!move) {
-        mover_say_ended(known, err);
+        mover_report_ended(known, err);
         return NULL;
     }
     if (mover_turn_back(move, err) < 0)

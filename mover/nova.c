@@ -59,8 +59,8 @@ nova_check_devices(const struct vg_inv_vm *vm, const GPtrArray *gpus, GError **e
 }
 
 static int
-nova_ask_problems(struct mover_move *move, struct vg_nova_precheck *check, GPtrArray *problems,
-                  GError **err)
+nova_query_problems(struct mover_move *move, struct vg_nova_precheck *check, GPtrArray *problems,
+                    GError **err)
 {
     const struct vg_migration *record = move->record;
     vg_nova *nova = nova_open(move, err);
@@ -87,7 +87,7 @@ nova_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
     /* Without a target, nova cannot check anything. */
     if (!move->record->peer)
         return 0;
-    int status = nova_ask_problems(move, &check, problems, &error);
+    int status = nova_query_problems(move, &check, problems, &error);
     if (status == 0 && problems->len == 0) {
         VG_LOCK_SCOPE(&move->mover->lock);
         g_free(move->record->nova_from);
@@ -184,7 +184,7 @@ nova_until_ns(const struct mover_move *move)
 /* Monitors a migration that an earlier vgpud started. Cancels it if the move is to be aborted or
  * the deadline has passed. */
 static void
-nova_look_after(struct mover_move *move)
+nova_monitor(struct mover_move *move)
 {
     struct vg_migration_progress progress = {0};
     g_autoptr(GError) error = NULL;
@@ -207,8 +207,8 @@ nova_look_after(struct mover_move *move)
 /* Waits until nova can be queried again. Returns false if no further query makes sense. The limit
  * is the migration's deadline plus some time to cancel it. */
 static bool
-nova_look_goes_on(struct mover_move *move, enum vg_migration_place place, const GError *error,
-                  int64_t until_ns)
+nova_look_continues(struct mover_move *move, enum vg_migration_place place, const GError *error,
+                    int64_t until_ns)
 {
     const int64_t now_ns = vg_clock_monotonic_ns();
     const int64_t poll_ns = move->settings->nova ? move->settings->nova->poll_ns : VG_NS_PER_S;
@@ -233,8 +233,8 @@ nova_look_there(struct mover_move *move, struct mover_outcome *ret, GError **err
         g_clear_error(&error);
         (void)!nova_look_once(move, ret, &error);
         if (ret->facts.place == VG_PLACE_MOVING)
-            nova_look_after(move);
-    } while (nova_look_goes_on(move, ret->facts.place, error, until_ns));
+            nova_monitor(move);
+    } while (nova_look_continues(move, ret->facts.place, error, until_ns));
     if (!error)
         return 0;
     if (vg_nova_may_pass(error)) {

@@ -62,7 +62,7 @@ paths_judge(struct mover_move *move, const struct vg_path_need *need,
 /* Requests the state of the paths from the target's vgpud. Returns NULL and adds a doubt on
  * failure. */
 static GPtrArray *
-paths_ask_target(struct mover_move *move, const GPtrArray *paths)
+paths_query_target(struct mover_move *move, const GPtrArray *paths)
 {
     const struct vg_migration *record = move->record;
     g_autoptr(GError) error = NULL;
@@ -92,7 +92,7 @@ mover_check_paths(struct mover_move *move, const GPtrArray *needs, GPtrArray *pr
     if (is_local)
         here = vg_path_look(paths, NULL);
     if (move->record->peer)
-        there = paths_ask_target(move, paths);
+        there = paths_query_target(move, paths);
     guint untried = 0;
     for (guint i = 0; i < paths->len; i++)
         untried += paths_judge(move, needs->pdata[i], paths_at(here, i), paths_at(there, i),

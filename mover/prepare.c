@@ -348,8 +348,8 @@ vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *probl
 }
 
 static int
-prepare_tell(vg_mover *mover, const vg_move_settings *settings, const char *uuid, const char *at,
-             const char *token, const atomic_bool *cancel, GError **err)
+prepare_send_proxy(vg_mover *mover, const vg_move_settings *settings, const char *uuid,
+                   const char *at, const char *token, const atomic_bool *cancel, GError **err)
 {
     const struct vg_verb verb = {.deadline_ns = vg_clock_monotonic_ns() + TELL_NS,
                                  .cancel = cancel};
@@ -377,7 +377,7 @@ vg_mover_send_proxy(vg_mover *mover, const char *uuid, const char *at, const cha
                         "actions are disabled on this host (set [actions] enabled=yes), so guests "
                         "cannot be notified");
     mover_begin_asking(mover, uuid);
-    int status = prepare_tell(mover, settings, uuid, at, token, cancel, err);
+    int status = prepare_send_proxy(mover, settings, uuid, at, token, cancel, err);
     mover_end_asking(mover, uuid);
     return status;
 }
@@ -394,8 +394,8 @@ vg_mover_measure(vg_mover *mover, const char *uuid, int64_t *ret_touched_bytes,
 }
 
 static int
-prepare_look_at_vm(vg_mover *mover, const struct vg_inv_vm *vm, struct vg_migration *migration,
-                   GPtrArray *problems, GError **err)
+prepare_check_movable(vg_mover *mover, const struct vg_inv_vm *vm, struct vg_migration *migration,
+                      GPtrArray *problems, GError **err)
 {
     g_autoptr(vg_move_settings) settings = vg_mover_settings(mover);
     g_autoptr(GError) refused = NULL;
@@ -424,7 +424,7 @@ vg_mover_movable(vg_mover *mover, const struct vg_inv_vm *vm)
     movable->uuid = g_strdup(vm->uuid);
     migration->vm = g_strdup(vm->name);
     migration->uuid = g_strdup(vm->uuid);
-    if (prepare_look_at_vm(mover, vm, migration, movable->reasons, &error) < 0)
+    if (prepare_check_movable(mover, vm, migration, movable->reasons, &error) < 0)
         g_ptr_array_add(movable->reasons, g_strdup(error->message));
     else
         movable->movable = movable->reasons->len > 0 ? VG_MOVABLE_NO : VG_MOVABLE_YES;

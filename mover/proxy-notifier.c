@@ -15,7 +15,7 @@
 #define VG_LOG_TAG "proxy"
 
 /* The interval of the thread. */
-#define NOTIFIER_LOOK_NS VG_NS_PER_S
+#define NOTIFIER_CHECK_NS VG_NS_PER_S
 /* The time after which a guest is notified again, as it may have been restarted. */
 #define NOTIFIER_AGAIN_NS (15 * VG_NS_PER_S)
 /* The pause after a failed notification. It doubles with each attempt. */
@@ -169,7 +169,7 @@ notifier_note_early(vg_proxy_notifier *notifier, struct notifier_vm *vm)
 
 /* Notifies the guest. Returns 0, or -1 and *err with the reason. */
 static int
-notifier_tell(vg_proxy_notifier *notifier, struct notifier_vm *vm, const char *uuid, GError **err)
+notifier_notify(vg_proxy_notifier *notifier, struct notifier_vm *vm, const char *uuid, GError **err)
 {
     const bool has_proxy = strcmp(vm->address, NOTIFIER_NONE) != 0;
     g_autofree char *at = has_proxy ? g_strconcat("proxy:", vm->address, NULL) : NULL;
@@ -283,7 +283,7 @@ notifier_round(vg_proxy_notifier *notifier, vg_thread *self, const GPtrArray *al
                 continue;
             g_autoptr(GError) error = NULL;
             if (!vm->is_gone || !notifier_has_group(vms, here))
-                notifier_tell(notifier, vm, here->uuid, &error);
+                notifier_notify(notifier, vm, here->uuid, &error);
             if (!vg_thread_stopping(self))
                 notifier_note(notifier, vm, error);
             vg_thread_beat(self);
@@ -297,7 +297,7 @@ notifier_run(vg_thread *self, void *arg)
 {
     vg_proxy_notifier *notifier = arg;
 
-    while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + NOTIFIER_LOOK_NS)) {
+    while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + NOTIFIER_CHECK_NS)) {
         g_autoptr(GPtrArray) all = notifier->parts.list_vms(notifier->parts.data);
         /* Until libvirt answers, it is unknown which VMs run here. */
         if (!all)

@@ -97,7 +97,7 @@ queue_insert(vg_mover *mover, const struct vg_migration *record, const char *req
 }
 
 static void
-queue_tell(const vg_mover *mover, const struct vg_migration *record)
+queue_publish(const vg_mover *mover, const struct vg_migration *record)
 {
     json_object *data = vg_migration_summary(record);
     g_autofree char *cause = vg_migration_cause(record);
@@ -263,7 +263,7 @@ mover_queue_add(vg_mover *mover, struct vg_migration *migration, const struct vg
         queue_insert(mover, migration, order ? order->request : NULL, why);
     g_free(migration->waits_for);
     migration->waits_for = g_strdup(queued->record->waits_for);
-    queue_tell(mover, queued->record);
+    queue_publish(mover, queued->record);
     return 0;
 }
 
@@ -328,7 +328,7 @@ mover_queue_remove(vg_mover *mover, struct mover_queued *queued, const char *why
     }
     g_ptr_array_remove(mover->queue, queued);
     mover_queue_number(mover);
-    queue_tell(mover, record);
+    queue_publish(mover, record);
     g_autofree char *cause = vg_migration_cause(record);
     vg_log_notice("move leaves the queue state=%s id=%s vm=\"%s\" cause=\"%s\"",
                   vg_migration_state_names[record->state], record->id, record->vm,

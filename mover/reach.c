@@ -67,7 +67,7 @@ mover_target(struct mover_move *move, GError **err)
 /* ---- while a verb runs ---- */
 
 static bool
-reach_asks_guest(enum vg_move_verb verb)
+reach_is_guest_verb(enum vg_move_verb verb)
 {
     return verb == VG_MOVE_QUIESCE || verb == VG_MOVE_RESUME || verb == VG_MOVE_REVIVE;
 }
@@ -83,7 +83,7 @@ reach_progress(void *data, const struct vg_migration_progress *progress, const c
     const enum vg_move_verb verb = move->machine.running;
     if (progress)
         move->record->progress = *progress;
-    if (text && reach_asks_guest(verb)) {
+    if (text && reach_is_guest_verb(verb)) {
         g_free(move->record->guest.doing);
         move->record->guest.doing = g_strdup(text);
     }

@@ -9,9 +9,6 @@
 #include "base/log.h"
 #include "mover/private.h"
 
-#define SAVED_NS      VG_NS_PER_S
-#define SAVED_LOOK_NS (VG_NS_PER_S / 100)
-
 #define VG_LOG_TAG "mover"
 
 /* The pause between two attempts to read the journal. */
@@ -19,8 +16,8 @@
 
 /* The maximum time that a retry waits for the end of its move in the journal, and the interval of
  * its checks. */
-#define SAVED_NS      VG_NS_PER_S
-#define SAVED_LOOK_NS (VG_NS_PER_S / 100)
+#define SAVED_NS       VG_NS_PER_S
+#define SAVED_CHECK_NS (VG_NS_PER_S / 100)
 
 struct mover_move *
 mover_replay(vg_mover *mover, const struct vg_migration *migration)
@@ -52,7 +49,7 @@ resume_set_origin(struct vg_migration *record)
 }
 
 static void
-resume_take_up(vg_mover *mover, const struct vg_migration *migration)
+resume_move(vg_mover *mover, const struct vg_migration *migration)
 {
     g_autoptr(GError) error = NULL;
     struct mover_move *move = mover_replay(mover, migration);
@@ -63,7 +60,7 @@ resume_take_up(vg_mover *mover, const struct vg_migration *migration)
     resume_set_origin(move->record);
     vg_move_recover(&move->machine);
     if (move->machine.asked[VG_MOVE_RESERVE] && !move->machine.done[VG_MOVE_RELEASE])
-        move->renew_ns = vg_clock_monotonic_ns(); /* it was not renewed meanwhile */
+        move->renew_ns = vg_clock_monotonic_ns(); /* it was not renewed while vgpud was stopped */
     move->machine.aborted = migration->abort_asked;
     move->machine.shown = migration->state;
     if (!move->record->cause)
@@ -93,7 +90,7 @@ resume_all(vg_mover *mover)
     }
     for (guint i = 0; i < active->len; i++) {
         if (!vg_migration_is_queued(active->pdata[i]))
-            resume_take_up(mover, active->pdata[i]);
+            resume_move(mover, active->pdata[i]);
     }
     for (guint i = 0; i < queued->len; i++)
         mover_queue_restore(mover, queued->pdata[i]);
@@ -124,8 +121,7 @@ vg_mover_recover(vg_mover *mover)
 
 /* ---- after a failure ---- */
 
-/* Checks that a failed move has left something undone, and refuses one for which a new move is
- * needed. */
+/* Checks that a failed move can be retried. Refuses a move that needs a new request. */
 static int
 resume_check(const struct vg_migration *migration, GError **err)
 {
@@ -150,7 +146,7 @@ resume_check(const struct vg_migration *migration, GError **err)
     return 0;
 }
 
-/* Resets the record for a move that begins again. */
+/* Resets the record for a retry. */
 static void
 resume_reset(struct vg_migration *migration, const char *by)
 {
@@ -177,7 +173,7 @@ resume_wait_saved(vg_mover *mover, const char *id, GError **err)
         if (now_ns >= until_ns)
             return vg_error(err, VG_E_BUSY,
                             "the end of the move is not in the journal yet; try again");
-        vg_cond_wait_until(&mover->answered, &mover->lock, now_ns + SAVED_LOOK_NS);
+        vg_cond_wait_until(&mover->answered, &mover->lock, now_ns + SAVED_CHECK_NS);
     }
 }
 

@@ -33,8 +33,8 @@ switch_refused(const struct vg_guest_answer *answer, const char *to, GError **er
 }
 
 static int
-switch_ask(const vg_move_settings *settings, struct vg_proxy_move *move, int64_t gpu_bytes,
-           GError **err)
+switch_request(const vg_move_settings *settings, struct vg_proxy_move *move, int64_t gpu_bytes,
+               GError **err)
 {
     g_autoptr(vg_virt_link) link = vg_virt_link_open(settings->libvirt_uri, err);
     const int64_t allowed_ns = vg_guest_allowed_ns(settings->guest_deadline_ns, gpu_bytes, true);
@@ -64,7 +64,7 @@ switch_run(vg_mover *mover, const vg_move_settings *settings, struct vg_proxy_mo
     struct mover_share share;
     if (mover_keep_share(mover, settings, &goal, &share, err) < 0)
         return -1;
-    const int status = switch_ask(settings, move, share.bytes, err);
+    const int status = switch_request(settings, move, share.bytes, err);
     mover_leave_share(mover, settings, &share);
     return status;
 }

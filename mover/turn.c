@@ -13,7 +13,7 @@
 #define VG_LOG_TAG "mover"
 
 /* The interval between checks for a free place, which a peer's move may have used. */
-#define TURN_LOOK_NS VG_NS_PER_S
+#define TURN_CHECK_NS VG_NS_PER_S
 
 /* A failure at a move's turn may be temporary, for example if a vgpud has just started. The move
  * is tried again at the first interval for the second time. Moves behind it may start in the
@@ -205,7 +205,7 @@ turn_wait(vg_thread *self, vg_mover *mover)
         if (mover->queue->len == 0)
             pthread_cond_wait(&mover->turned, &mover->lock);
         else if (!vg_cond_wait_until(&mover->turned, &mover->lock,
-                                     vg_clock_monotonic_ns() + TURN_LOOK_NS))
+                                     vg_clock_monotonic_ns() + TURN_CHECK_NS))
             break;
     }
     mover->is_turn = false;
