@@ -25,25 +25,25 @@
 
 #define VG_LOG_TAG "alert"
 
-/* How long the thread waits for an alert, or for the program, before it shows a sign of life. */
+/* The time to wait for an alert, and the interval of heartbeats while a program runs. */
 #define IDLE_NS (5 * VG_NS_PER_S)
 #define LOOK_MS 200
 
-/* How long a program that was killed may take to end; one that waits for a disk takes longer. */
+/* The time for a killed program to end. A program in a disk access may take longer. */
 #define END_NS (2 * VG_NS_PER_S)
 
-/* The end of what a program writes, which is logged if it fails. */
+/* The last bytes of the program's output, which are logged if it fails. */
 #define WORDS_MAX 500
 
 struct vg_alert_command {
     char *host;
     vg_queue *queue;   /* char *, JSON */
-    vg_thread *thread; /* NULL as long as there was no program */
+    vg_thread *thread; /* NULL until a program is configured */
     pthread_mutex_t lock;
-    char **argv; /* NULL: none */
+    char **argv; /* NULL if no program is configured */
     int64_t limit_ns;
     uint64_t runs, failures;
-    pid_t left; /* one that was killed and has not ended; 0: none; for the thread alone */
+    pid_t left; /* a killed program that has not ended yet, or 0; only the thread uses it */
 };
 
 /* ---- configuration ---- */
@@ -84,8 +84,8 @@ struct command_plan {
     pid_t parent;
 };
 
-/* Gives up all capabilities. What is refused to a user without them is not needed: exec leaves such
- * a user only the ambient ones, which anybody may give up. */
+/* Drops all capabilities. Failures do not matter to other users than root: exec leaves them only
+ * ambient capabilities, which any user can drop. */
 static int
 command_drop(void)
 {
@@ -122,7 +122,7 @@ command_become(const struct command_plan *plan)
 /* ---- the program, as seen from its parent ---- */
 
 struct command_run {
-    pid_t pid; /* 0: none */
+    pid_t pid; /* 0 if it was not started */
     int pidfd;
     int in[2], out[2], failure[2]; /* pipes */
     GString *words;
@@ -136,8 +136,7 @@ command_close(int *fd)
     *fd = -1;
 }
 
-/* Ends what is left of the program, and of those that it has started. Returns false if it has been
- * killed and does not end. */
+/* Kills the program and the processes of its group. Returns false if the program does not end. */
 static bool
 command_end(struct command_run *run)
 {
@@ -190,7 +189,7 @@ command_environment(const vg_alert_command *command, json_object *event)
     return environment;
 }
 
-/* Makes the pipes, and writes the event into one, which has room for it. */
+/* Creates the pipes and writes the event into one of them, whose buffer is large enough. */
 static int
 command_prepare(struct command_run *run, const char *event)
 {
@@ -224,7 +223,7 @@ command_start(const vg_alert_command *command, struct command_run *run, char **a
     if (pid < 0)
         return vg_error_errno(err, errno, "cannot run '%s'", argv[0]);
     run->pid = pid;
-    /* glibc has pidfd_open() since 2.36. */
+    /* glibc provides pidfd_open() since 2.36. */
     run->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (run->pidfd < 0)
         return vg_error_errno(err, errno, "cannot watch '%s'", argv[0]);
@@ -235,7 +234,7 @@ command_start(const vg_alert_command *command, struct command_run *run, char **a
     return 0;
 }
 
-/* Takes what the program has written, and keeps the end of it. */
+/* Reads the program's output and retains the end of it. */
 static void
 command_read(struct command_run *run)
 {
@@ -251,8 +250,8 @@ command_read(struct command_run *run)
         command_close(&run->out[0]);
 }
 
-/* Waits for the end of the program, which is not reaped: its group's number stays its own. Returns
- * false if it takes too long, or the thread is to stop. */
+/* Waits until the program ends, but does not reap it: its process group ID must not be reused.
+ * Returns false if the deadline has passed or the thread is to stop. */
 static bool
 command_wait(struct command_run *run, vg_thread *self, int64_t until_ns, siginfo_t *ret)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Talks to the agent in a guest over the domain's virtio port. The stream of libvirt does not
- * block, so that deadline and cancel are checked whatever the guest does.
+ * Communicates with the agent in a guest through the domain's virtio port. libvirt's stream is
+ * non-blocking, so that the deadline and cancel are checked whatever the guest does.
  */
 #include "config.h"
 
@@ -16,35 +16,35 @@
 
 #define CHANNEL "org.vgpud.guest.0"
 #define LOOK_NS (20 * VG_NS_PER_MS)
-/* If nothing is heard for this long, no agent is there: docs/vgpud-guest.7. */
+/* After this time without a message, no agent is running: vgpud-guest(7). */
 #define HELLO_NS   (10 * VG_NS_PER_S)
 #define SILENCE_NS (15 * VG_NS_PER_S)
-/* A guest that has rebooted has this time to boot. */
+/* The time for a rebooted guest to boot. */
 #define BOOT_NS      (300 * VG_NS_PER_S)
 #define BOOT_LOOK_NS (500 * VG_NS_PER_MS)
-/* QEMU says this late that the port was closed by the reboot. */
+/* The maximum delay of QEMU's report that the reboot closed the port. */
 #define RESET_NS (2 * VG_NS_PER_S)
-/* One that reboots again and again is not waited for without end. */
+/* The number of reboots after which the request fails. */
 #define REBOOTS_MAX 3
-/* The guest learns of a new host in two ways: the port opens, and words arrive. If the words arrive
- * first, its agent still believes that the host is gone, and drops its answer. Therefore the hello
- * is repeated. */
+/* The guest notices a new host in two ways: the port opens, and data arrives. If the data arrives
+ * first, the agent does not know the new host yet and drops its answer. Therefore, the hello is
+ * repeated. */
 #define HELLO_AGAIN_NS (2 * VG_NS_PER_S)
-/* The time before the next request to an agent that is busy, as it is for a while after a request
- * was cancelled, or whose channel was taken away. */
+/* The interval between requests to a busy agent. It is busy after a cancelled request, or after
+ * another program has taken its channel. */
 #define BUSY_NS (500 * VG_NS_PER_MS)
-/* The time after the deadline that the agent gets to undo an unfinished order, but at most half of
- * the time that is left. */
+/* The time after the deadline for the agent to undo an unfinished order, limited to half of the
+ * remaining time. */
 #define UNDO_MS 40000
-/* The same for an order that itself undoes something (resume): the agent may still have to look at
- * the devices and to let programs run again. */
+/* The same for an order that itself undoes another (resume): the agent may still have to check the
+ * devices and resume programs. */
 #define ANSWER_MS 12000
 /* Limits of the protocol. */
 #define DEADLINE_MS_MIN 100
 #define DEADLINE_MS_MAX 3600000
 
-/* QEMU reports at most once a second that a port was opened or closed, so a port that was just
- * opened may look closed for this long. */
+/* QEMU reports port changes at most once per second. A port that has just opened may therefore look
+ * closed for this time. */
 #define CLOSED_LOOKS 12
 #define CLOSED_NS    (200 * VG_NS_PER_MS)
 
@@ -54,19 +54,19 @@ struct channel {
     vg_virt_host *host;
     virDomainPtr domain;
     virStreamPtr stream;
-    virStreamPtr refused;       /* the last one that libvirt did not open, or NULL */
-    const struct vg_verb *verb; /* &limits, or that of the caller */
+    virStreamPtr refused;       /* the last stream that libvirt failed to open, or NULL */
+    const struct vg_verb *verb; /* &limits, or the caller's */
     struct vg_verb limits;
-    const char *opencl_at; /* or NULL */
+    const char *opencl_at; /* may be NULL */
     vg_guest_talk *talk;
     int64_t last_id;
     int64_t heard_ns;
     char *hello;
-    int64_t hello_ns; /* the time at which the hello is repeated, until it is answered */
-    bool ended;       /* the stream has ended, or failed */
-    bool taken;       /* it has ended, but libvirt still answers */
-    int64_t asked_ns; /* when the agent was first asked */
-    bool rebooted;    /* the guest has rebooted since: it knows nothing of the order */
+    int64_t hello_ns; /* the time to repeat the hello unless it was answered */
+    bool ended;       /* the stream has ended or failed */
+    bool taken;       /* the stream has ended, but libvirt still answers */
+    int64_t asked_ns; /* the time of the first request */
+    bool rebooted;    /* the guest has rebooted since then and has lost the order */
 };
 
 void
@@ -88,8 +88,8 @@ channel_free_refused(struct channel *channel)
     channel->refused = NULL;
 }
 
-/* Leaves the stream that is refused to channel_free_refused(): virStreamFree() drops libvirt's
- * error. */
+/* Opens the channel. On failure, the stream stays until channel_free_refused(), because
+ * virStreamFree() would clear libvirt's error. */
 static int
 channel_try(struct channel *channel, unsigned flags)
 {
@@ -102,8 +102,8 @@ channel_try(struct channel *channel, unsigned flags)
     return -1;
 }
 
-/* Returns whether the port is closed on the guest's side. libvirt hears of an opening a little
- * later. */
+/* Returns whether the guest's side of the port is closed. libvirt learns of an opening with a
+ * delay. */
 static bool
 channel_is_closed(struct channel *channel)
 {
@@ -116,7 +116,7 @@ channel_is_closed(struct channel *channel)
     return true;
 }
 
-/* Returns whether libvirt says so now. */
+/* Returns whether libvirt currently reports the guest's side as closed. */
 static bool
 channel_is_shut(struct channel *channel)
 {
@@ -125,9 +125,9 @@ channel_is_shut(struct channel *channel)
     return xml && vg_domain_xml_channel_is_closed(xml, CHANNEL);
 }
 
-/* Opens the channel. With looks, fails at once if the agent is not there, so that a look never
- * waits for it, and with VG_E_BUSY if another client has the channel, so that a look never takes
- * the channel away. */
+/* Opens the channel. If the request only reads (`looks`), it must neither wait for a missing agent
+ * nor take over the channel: it fails immediately, with VG_E_BUSY if another client has the
+ * channel. */
 static int
 channel_open(struct channel *channel, bool looks, GError **err)
 {
@@ -145,8 +145,8 @@ channel_open(struct channel *channel, bool looks, GError **err)
                         "no process in '%s' has opened its end of the channel "
                         "%s",
                         virDomainGetName(channel->domain), CHANNEL);
-    /* Another client may still hold a stream, even if it is dead. Forcing the channel ends that
-     * stream, and a living client sees it end. */
+    /* Another client may still hold a stream, even a dead one. VIR_DOMAIN_CHANNEL_FORCE ends this
+     * stream, and a live client notices it. */
     if (channel_try(channel, 0) < 0 &&
         (looks || channel_try(channel, VIR_DOMAIN_CHANNEL_FORCE) < 0)) {
         if (looks && virGetLastErrorCode() == VIR_ERR_OPERATION_FAILED) {
@@ -164,7 +164,7 @@ channel_open(struct channel *channel, bool looks, GError **err)
 static void
 channel_close(struct channel *channel)
 {
-    /* The last bytes that were sent still have to arrive. */
+    /* virStreamFinish() waits until the last bytes have arrived. */
     if (channel->stream && virStreamFinish(channel->stream) < 0)
         virStreamAbort(channel->stream);
     if (channel->stream)
@@ -223,7 +223,7 @@ channel_send(struct channel *channel, const char *line, GError **err)
     return 0;
 }
 
-/* Reads bytes. Returns 1 if some have come, 0 if none have come yet. */
+/* Reads bytes. Returns 1 if some have arrived, 0 if none. */
 static int
 channel_receive(struct channel *channel, GError **err)
 {
@@ -270,7 +270,7 @@ channel_silent(const struct channel *channel, int64_t silence_ns, GError **err)
                     name, (long long)(silence_ns / VG_NS_PER_S));
 }
 
-/* Notices that the guest has rebooted since it was asked. */
+/* Fails if the guest has rebooted since the request. */
 static int
 channel_check_reboot(struct channel *channel, GError **err)
 {
@@ -283,9 +283,8 @@ channel_check_reboot(struct channel *channel, GError **err)
                     virDomainGetName(channel->domain));
 }
 
-/* Waits for the next message. silence_ns is the longest silence, since the last message or the
- * request. If the connection to libvirt is gone, the guest cannot be heard, and its silence does
- * not count. */
+/* Waits for the next message. silence_ns limits the time since the last message or the request. If
+ * the connection to libvirt is lost, the guest is not to blame. */
 static int
 channel_next(struct channel *channel, int64_t silence_ns, struct vg_guest_message *ret,
              GError **err)
@@ -301,7 +300,7 @@ channel_next(struct channel *channel, int64_t silence_ns, struct vg_guest_messag
             return -1;
         if (!came && !channel_host_answers(channel))
             return channel_lost(channel, err);
-        /* The deadline is checked between pieces, too, since a guest may send without end. */
+        /* Check the deadline between pieces, as a guest may send endlessly. */
         if (vg_verb_pause(channel->verb, came ? 0 : LOOK_NS, "the agent in the guest", err) < 0)
             return -1;
         if (channel_check_reboot(channel, err) < 0)
@@ -384,8 +383,7 @@ channel_answer(struct channel *channel, const char *type, const GPtrArray *devic
     }
 }
 
-/* Cancels an order that was given up for whatever reason, and would otherwise go on in the
- * guest. */
+/* Cancels an abandoned order, which the guest would otherwise continue. */
 static void
 channel_cancel(struct channel *channel)
 {
@@ -403,7 +401,7 @@ guest_channel_free_device(void *device)
     vg_record_free(&vg_move_device_record, device);
 }
 
-/* Copies the devices, with the addresses where the guest has them now, if they are attached. */
+/* Copies the devices with their current guest addresses, if they are attached. */
 static GPtrArray *
 devices_now(vg_virt_host *host, virDomainPtr domain, const GPtrArray *devices, GError **err)
 {
@@ -437,16 +435,16 @@ channel_ask(struct channel *channel, const char *type, const GPtrArray *devices,
         return 0;
     vg_guest_message_clear(ret);
     int result = channel_answer(channel, type, devices, ret, err);
-    /* A look changes nothing, and must not cancel what another caller has ordered. A stream whose
-     * VM has gone takes nothing any more: libvirtd 11.3 computes without end after that. */
+    /* A status request changes nothing, and must not cancel another caller's order. If the VM is
+     * gone, nothing may be sent: libvirtd 11.3 would then enter an endless loop. */
     if (result < 0 && !looks && !channel->ended && !channel->rebooted)
         channel_cancel(channel);
     return result;
 }
 
-/* Waits until a guest that has rebooted has its end of the channel open again, and gives the order
- * that follows its whole time. While the guest boots, nothing is lost by waiting: it has its GPUs,
- * or takes them up when it finds them. */
+/* Waits until a rebooted guest has reopened its end of the channel, and then allows the full time
+ * for the order. Waiting for the boot is harmless: the guest has its GPUs, or uses them once it
+ * finds them. */
 static int
 channel_wait_for_boot(struct channel *channel, const struct vg_verb *verb, GError **err)
 {
@@ -475,8 +473,8 @@ channel_wait_for_boot(struct channel *channel, const struct vg_verb *verb, GErro
     return 0;
 }
 
-/* Asks the agent. If another program takes the channel away, asks again, but only for an order that
- * may be repeated: one to take GPUs up. One that a reboot has lost is repeated in any case. */
+/* Sends a request to the agent. If another program takes over the channel, repeats only a resume,
+ * which is idempotent. An order lost in a reboot is always repeated. */
 static int
 channel_ask_again(struct channel *channel, const char *type, const GPtrArray *devices,
                   struct vg_guest_message *ret, GError **err)
@@ -505,7 +503,7 @@ channel_ask_again(struct channel *channel, const char *type, const GPtrArray *de
     }
 }
 
-/* Waits for the answer of an agent that was told of a proxy. */
+/* Waits for the agent's answer to a proxy notification. */
 static int
 channel_hear_told(struct channel *channel, struct vg_guest_message *ret, GError **err)
 {
@@ -524,7 +522,7 @@ channel_tell_proxy(struct channel *channel, const char *token, struct vg_guest_a
 {
     struct vg_guest_message message = {0};
 
-    /* As for a look: a move has the channel before this. */
+    /* This must not take the channel from a move, just like a status request. */
     if (channel_open(channel, true, err) < 0 || channel_hello(channel, &message, err) < 0)
         return -1;
     if (message.minor < VG_GUEST_MINOR_PROXY) {

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "model/migration.h"
 
-/* Describes a device as the guest finds it, or returns NULL. */
+/* Describes a device as it appears in the guest, or returns NULL. */
 static json_object *
 guest_devices_describe(const struct vg_move_device *device)
 {
@@ -50,7 +50,7 @@ vg_guest_devices_add(json_object *object, const GPtrArray *devices, GError **err
     return 0;
 }
 
-/* Returns whether the guest names this device as the host has named it. */
+/* Returns whether the guest's answer names the device of the request. */
 static bool
 guest_devices_is_same(json_object *asked, json_object *named)
 {

@@ -8,7 +8,7 @@
 
 #define TOLD_WORD_MAX 128
 #define TOLD_WHY_MAX  1024
-/* The maximum number of faults of a driver. */
+/* The maximum number of a driver's known faults. */
 #define TOLD_FAULTS_MAX 16
 
 static int64_t
@@ -23,7 +23,7 @@ told_program_of(json_object *object)
     struct vg_guest_program *program = vg_record_new(&vg_guest_program_record);
 
     program->by = vg_guest_words_text(object, "by", TOLD_WORD_MAX);
-    /* The first agents of version 1 know only CUDA. */
+    /* The first agents of version 1 support only CUDA. */
     if (!program->by)
         program->by = g_strdup("cuda");
     program->pid = vg_guest_words_number(object, "pid");
@@ -42,7 +42,7 @@ told_program_of(json_object *object)
     return program;
 }
 
-/* Takes what is known of NVIDIA's driver, as the agent tells with a status. */
+/* Reads the driver information from an agent's status. */
 static void
 told_add_driver(json_object *driver, struct vg_guest_programs *programs)
 {

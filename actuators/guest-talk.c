@@ -14,19 +14,19 @@
 #include "model/migration.h"
 
 #define DEPTH_MAX     8
-#define HOOKS_MAX     16 /* the maximum number of hooks that one text names */
+#define HOOKS_MAX     16 /* the maximum number of hooks named in a text */
 #define WORD_MAX      128
 #define PROVIDERS_MAX 16
 #define AS_TEXT       (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
 
 struct vg_guest_talk {
-    int64_t id;         /* the request whose answer is awaited, or 0 */
-    json_object *asked; /* the devices that it is to release, or NULL */
-    char *opencl_at;    /* or NULL */
+    int64_t id;         /* the id of the pending request, or 0 */
+    json_object *asked; /* the devices to release, or NULL */
+    char *opencl_at;    /* may be NULL */
     bool greeted;
-    GString *in;   /* bytes that have not been read yet */
+    GString *in;   /* bytes that have not been parsed yet */
     size_t open;   /* bytes since the last newline */
-    bool dropping; /* bytes are dropped up to the next newline */
+    bool dropping; /* bytes are being dropped until the next newline */
     size_t bytes;
     unsigned messages;
 };
@@ -89,7 +89,7 @@ vg_guest_talk_hello(vg_guest_talk *talk, int64_t id)
     talk->id = id;
     vg_json_append(versions, json_object_new_int(VG_GUEST_VERSION));
     vg_json_add(object, "versions", versions);
-    /* The newline ends a line that an earlier host may have left unfinished. */
+    /* The newline terminates a line that an earlier host may have left incomplete. */
     g_autofree char *line = talk_line_of(object);
     return g_strconcat("\n", line, NULL);
 }
@@ -192,7 +192,7 @@ talk_append_process(GString *text, json_object *object)
         g_string_append_printf(text, ", %lld MiB", (long long)(bytes >> 20));
 }
 
-/* Appends ", 57344 MiB, 12 s after the request" where the driver copies. */
+/* Appends ", 57344 MiB, 12 s after the request" if the driver copies. */
 static void
 talk_append_copying(GString *text, json_object *object)
 {
@@ -254,7 +254,7 @@ talk_put_error(GString *text, json_object *object)
 
 /* ---- devices that were released ---- */
 
-/* Makes an error of an answer that does not name every device that was to be released. */
+/* Turns an answer into an error unless it names every device that was to be released. */
 static void
 talk_check_released(const vg_guest_talk *talk, json_object *object, struct vg_guest_message *ret)
 {
@@ -273,8 +273,8 @@ talk_check_released(const vg_guest_talk *talk, json_object *object, struct vg_gu
 
 /* ---- a status ---- */
 
-/* Reads each provider's part of a status: its programs, and whether it could release them. Returns
- * the first reason why one could not; the caller frees it. */
+/* Reads each provider's part of a status: its programs, and whether they can be released. Returns
+ * the first reason why not. The caller frees it. */
 static char *
 talk_read_providers(json_object *object, struct vg_guest_message *ret)
 {
@@ -296,7 +296,7 @@ talk_read_providers(json_object *object, struct vg_guest_message *ret)
     return why;
 }
 
-/* Returns whether a process with this pid is among the programs that the agent releases. */
+/* Returns whether the agent releases a program with this pid. */
 static bool
 talk_is_program(const struct vg_guest_programs *programs, int64_t pid)
 {
@@ -307,8 +307,8 @@ talk_is_program(const struct vg_guest_programs *programs, int64_t pid)
     return false;
 }
 
-/* Counts the processes that have a GPU open and are no programs that the agent releases;
- * *ret_first: words for the first one, which the caller frees. */
+/* Counts the processes that have a GPU open and that the agent does not release. *ret_first
+ * describes the first one. The caller frees it. */
 static int64_t
 talk_count_holders(json_object *object, const struct vg_guest_programs *programs, char **ret_first)
 {
@@ -332,7 +332,7 @@ talk_count_holders(json_object *object, const struct vg_guest_programs *programs
     return n;
 }
 
-/* Returns whether a hook runs or a unit is stopped before the GPUs are released. */
+/* Returns whether a hook runs, or a unit stops, before the GPUs are released. */
 static bool
 talk_stops_something(json_object *object)
 {
@@ -349,8 +349,8 @@ talk_stops_something(json_object *object)
     return false;
 }
 
-/* Looks for processes that have a GPU open and that the agent does not release itself. Children
- * that give it up are told by their number only. */
+/* Checks for processes that have a GPU open and that the agent does not release. For forked
+ * children that close it, the agent reports only their number. */
 static char *
 talk_read_holders(json_object *object, struct vg_guest_message *ret)
 {
@@ -444,7 +444,7 @@ talk_kind_of(const char *type, const char *code, enum vg_guest_message_kind *ret
     return 0;
 }
 
-/* Reads the text and the programs of a message whose kind is known. */
+/* Reads the text and the programs of a message of known type. */
 static void
 talk_read_content(json_object *object, struct vg_guest_message *ret)
 {
@@ -488,8 +488,8 @@ talk_read_content(json_object *object, struct vg_guest_message *ret)
     ret->text = vg_guest_words_clean(raw, VG_GUEST_TEXT_MAX);
 }
 
-/* Reads a message. Returns 1 if it answers the request, 0 if it answers another one or has a type
- * that this version does not know. */
+/* Reads a message. Returns 1 if it answers the pending request, 0 if it answers another request or
+ * has an unknown type. */
 static int
 talk_read_message(vg_guest_talk *talk, json_object *object, struct vg_guest_message *ret)
 {
@@ -497,8 +497,8 @@ talk_read_message(vg_guest_talk *talk, json_object *object, struct vg_guest_mess
     g_autofree char *type = vg_guest_words_text(object, "type", WORD_MAX);
     g_autofree char *code = vg_guest_words_text(object, "code", WORD_MAX);
     struct vg_guest_message message = {0};
-    /* An error without an id is about a line that the agent could not read. Once everything older
-     * is gone, that line was this host's. */
+    /* An error without an id refers to a line that the agent could not parse. Once all older lines
+     * are answered, this is this host's line. */
     bool ours = id ? json_object_is_type(id, json_type_int) && json_object_get_int64(id) == talk->id
                    : talk->greeted && g_strcmp0(type, "error") == 0;
 
@@ -510,7 +510,7 @@ talk_read_message(vg_guest_talk *talk, json_object *object, struct vg_guest_mess
         message.kind = VG_GUEST_ERROR;
     message.minor = vg_guest_words_number(object, "minor");
     message.ram_bytes = vg_guest_words_number(object, "ram_bytes");
-    /* An order that was not begun needs no undoing. */
+    /* An order that was not started need not be undone. */
     message.undone =
         !json_object_object_get_ex(object, "undone", NULL) || vg_guest_words_flag(object, "undone");
     message.unknown = message.kind == VG_GUEST_ERROR && g_strcmp0(code, "unknown-type") == 0;

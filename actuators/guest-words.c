@@ -19,7 +19,7 @@ vg_guest_words_clean(const char *text, size_t max)
         gunichar letter = g_utf8_get_char(at);
         g_string_append_unichar(out, g_unichar_isprint(letter) ? letter : '?');
     }
-    /* U+FFFD, which replaces bytes that are not UTF-8, is longer than they were. */
+    /* U+FFFD replaces bytes that are not UTF-8, and is longer than a byte. */
     if (out->len > max)
         g_string_truncate(out,
                           (size_t)(g_utf8_find_prev_char(out->str, out->str + max + 1) - out->str));

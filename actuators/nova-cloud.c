@@ -60,7 +60,7 @@ vg_nova_is_configured(const struct vg_nova_options *options)
 
 /* ---- files with secrets ---- */
 
-/* Reads a file, and refuses one that everybody may read. */
+/* Reads a file. Refuses a file that all users may read. */
 static char *
 cloud_read_file(const char *key, const char *path, size_t max, GError **err)
 {
@@ -166,7 +166,7 @@ cloud_take_auth(vg_nova_cloud *cloud, yaml_document_t *document, const yaml_node
                "application_credential_secret");
 }
 
-/* Takes over one entry. Returns 0 even if the entry is missing, when it is optional. */
+/* Reads one entry. Returns 0 if an optional entry is missing. */
 static int
 cloud_take_document(vg_nova_cloud *cloud, yaml_document_t *document, const char *name,
                     bool optional, GError **err)
@@ -271,7 +271,7 @@ cloud_read_keys(vg_nova_cloud *cloud, const struct vg_nova_options *options, GEr
     return 0;
 }
 
-/* Adds "/v3" to the URL, which people usually leave out. */
+/* Adds "/v3" to the URL, which users often omit. */
 static int
 cloud_settle_url(vg_nova_cloud *cloud, GError **err)
 {
@@ -329,7 +329,7 @@ cloud_settle(vg_nova_cloud *cloud, const struct vg_nova_options *options, GError
     static const char url[] = "URL";
     size_t length;
 
-    /* Settings in vgpud.conf override those of the cloud in clouds.yaml. */
+    /* Settings in vgpud.conf override those in clouds.yaml. */
     if (cloud_given(options->region)) {
         g_free(cloud->region);
         cloud->region = g_strdup(options->region);
@@ -339,7 +339,7 @@ cloud_settle(vg_nova_cloud *cloud, const struct vg_nova_options *options, GError
         cloud->cacert = g_strdup(options->cacert);
     }
     cloud_default(&cloud->interface, NULL, options->interface);
-    /* Older files say "publicURL". */
+    /* Older files contain "publicURL". */
     length = strlen(cloud->interface);
     if (length > strlen(url) && g_str_has_suffix(cloud->interface, url))
         cloud->interface[length - strlen(url)] = '\0';

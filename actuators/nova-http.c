@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sends one HTTP request to an OpenStack service. Certificates are always verified. Redirects
- * are never followed, as the token would be sent along.
+ * Sends an HTTP request to an OpenStack service. Certificates are always verified. Redirects are
+ * never followed, as they would pass the token on.
  */
 #include "config.h"
 
@@ -46,8 +46,8 @@ http_take_headers(char *bytes, size_t one, size_t n, void *data)
     return n;
 }
 
-/* Ends the transfer when vgpud ends; libcurl calls this about once a second, and whenever bytes
- * come. */
+/* Aborts the transfer when vgpud ends. libcurl calls this about once per second, and whenever data
+ * arrives. */
 static int
 http_watch(void *data, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up)
 {
@@ -62,7 +62,7 @@ http_prepare(const vg_nova *nova, struct vg_nova_exchange *exchange)
 {
     CURL *curl = nova->curl;
 
-    /* A reset keeps the connections; all options have to be set again. */
+    /* A reset retains the connections but clears all options. */
     curl_easy_reset(curl);
     curl_easy_setopt(curl, CURLOPT_URL, exchange->url);
     vg_curl_set_protocols(curl, "http,https");
@@ -133,7 +133,7 @@ vg_nova_exchange_do(const vg_nova *nova, struct vg_nova_exchange *exchange, GErr
     g_autoptr(GError) bad = NULL;
     exchange->document = vg_json_parse(exchange->text->str, exchange->text->len, VG_NOVA_ANSWER_MAX,
                                        VG_NOVA_DEPTH, &bad);
-    /* A proxy's own errors are HTML. */
+    /* Errors from a proxy are HTML. */
     if (bad && exchange->status >= 200 && exchange->status <= 299)
         return vg_error(err, VG_E_EXTERNAL, "the answer from %s is not JSON: %s", exchange->what,
                         bad->message);

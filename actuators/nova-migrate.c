@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs a live migration by nova: asks for it, watches it to its end, and calls it off.
+ * Performs a live migration through nova: requests, monitors and cancels it.
  */
 #include "config.h"
 
@@ -20,15 +20,16 @@ struct migrate {
     const struct vg_nova_migration *migration;
     const struct vg_verb *verb;
     struct vg_migration_progress progress;
-    /* the newest migration of the instance before this one; -1 if there is none */
+    /* the instance's newest migration before this one, or -1 */
     int64_t before_id;
-    int64_t began_ns;   /* CLOCK_MONOTONIC, the start of the request */
-    GError *unanswered; /* the reason why the request was not answered; nova may have taken it */
-    bool seen;          /* nova has been seen working on it */
-    GError *called_off; /* the reason why it was called off, or NULL */
-    int64_t off_ns;     /* CLOCK_MONOTONIC, when it was called off */
-    int64_t again_ns;   /* CLOCK_MONOTONIC, when nova is next asked to abort */
-    GError *silent;     /* the error of the last look, if that was not answered */
+    int64_t began_ns; /* CLOCK_MONOTONIC, the start of the request */
+    /* the reason if the request was not answered; nova may still have accepted it */
+    GError *unanswered;
+    bool seen;          /* nova was seen migrating the instance */
+    GError *called_off; /* the reason for the cancellation, or NULL */
+    int64_t off_ns;     /* CLOCK_MONOTONIC, the time of the cancellation */
+    int64_t again_ns;   /* CLOCK_MONOTONIC, the time of the next abort request */
+    GError *silent;     /* the error of the last query if it was not answered, or NULL */
 };
 
 static bool
@@ -39,8 +40,8 @@ migrate_leaves(const vg_nova *nova)
 
 /* ---- progress ---- */
 
-/* Finds, in nova's list, the live migration that nova works on. Returns NULL if there is none;
- * borrowed. */
+/* Finds the running live migration in nova's list. Returns a borrowed object, or NULL if there is
+ * none. */
 static json_object *
 migrate_find(json_object *document)
 {
@@ -69,7 +70,7 @@ vg_nova_progress(vg_nova *nova, const char *uuid, struct vg_migration_progress *
     json_object *one = migrate_find(document);
     if (!one)
         return 0;
-    /* There are no figures before the memory is copied. */
+    /* The figures are missing until memory is copied. */
     ret->total_bytes = MAX(vg_nova_number(one, "memory_total_bytes"), 0);
     ret->remaining_bytes = MAX(vg_nova_number(one, "memory_remaining_bytes"), 0);
     ret->processed_bytes = MAX(vg_nova_number(one, "memory_processed_bytes"), 0);
@@ -114,8 +115,8 @@ migrate_tell(struct migrate *migrate)
 
 /* ---- the outcome ---- */
 
-/* Reads the newest live migration of the instance that nova remembers; *ret_status is owned.
- * Returns -1 if there is none, or nova does not say. */
+/* Returns the id of the instance's newest live migration, or -1 if there is none or nova does not
+ * report it. The caller frees *ret_status. */
 static int64_t
 migrate_newest(struct migrate *migrate, char **ret_status)
 {
@@ -143,7 +144,7 @@ migrate_newest(struct migrate *migrate, char **ret_status)
     return newest;
 }
 
-/* Returns the last line of a text that is not empty. */
+/* Returns the last line that is not empty. */
 static char *
 migrate_last_line(const char *text)
 {
@@ -156,8 +157,8 @@ migrate_last_line(const char *text)
     return NULL;
 }
 
-/* Reads the id of the request that asked for the newest live migration. Returns NULL if nova does
- * not say; the caller frees it. */
+/* Returns the id of the request for the newest live migration, or NULL if nova does not report it.
+ * The caller frees it. */
 static char *
 migrate_request(struct migrate *migrate)
 {
@@ -178,8 +179,7 @@ migrate_request(struct migrate *migrate)
     return NULL;
 }
 
-/* Reads why the action failed, in nova's words. Returns NULL if nova does not say; the caller frees
- * it. */
+/* Returns nova's reason for the failure of the action, or NULL. The caller frees it. */
 static char *
 migrate_reason(struct migrate *migrate)
 {
@@ -207,7 +207,7 @@ migrate_reason(struct migrate *migrate)
     return reason;
 }
 
-/* Describes why a migration has left the VM where it was. Returns -1. */
+/* Reports why a migration left the VM on its host. Returns -1. */
 static int
 migrate_came_to_nothing(struct migrate *migrate, GError **err)
 {
@@ -275,7 +275,7 @@ migrate_pause(struct migrate *migrate, GError **err)
     return 0;
 }
 
-/* Asks nova to abort. If nova cannot do so at the moment, it is asked again after the next look. */
+/* Requests an abort. If nova cannot abort at the moment, the next query repeats the request. */
 static void
 migrate_ask_to_abort(struct migrate *migrate)
 {
@@ -287,7 +287,7 @@ migrate_ask_to_abort(struct migrate *migrate)
         migrate->again_ns = now_ns + ABORT_AGAIN_NS;
 }
 
-/* Gives up once the migration has been waited for long enough. */
+/* Fails if a cancelled migration does not end in time. */
 static int
 migrate_give_up(struct migrate *migrate, GError **err)
 {
@@ -302,8 +302,8 @@ migrate_give_up(struct migrate *migrate, GError **err)
                     migrate->called_off->message, (int)(CALL_OFF_NS / VG_NS_PER_S));
 }
 
-/* Judges a look. Returns 1 if the migration goes on, 0 if the VM has arrived, or -1 and *err if it
- * has failed. */
+/* Evaluates nova's state of the instance. Returns 1 if the migration continues, 0 if the VM has
+ * arrived, or -1 and *err if it has failed. */
 static int
 migrate_judge(struct migrate *migrate, const struct vg_nova_server *server, GError **err)
 {
@@ -319,7 +319,7 @@ migrate_judge(struct migrate *migrate, const struct vg_nova_server *server, GErr
     }
     if (strcmp(server->host, migration->to) == 0)
         return 0;
-    /* The request may still be in transit. */
+    /* The request may still be on the network. */
     if (migrate->unanswered && !migrate->seen) {
         if (vg_clock_monotonic_ns() < migrate->began_ns + migrate->nova->limit_ns)
             return 1;
@@ -333,7 +333,7 @@ migrate_judge(struct migrate *migrate, const struct vg_nova_server *server, GErr
     return migrate_came_to_nothing(migrate, err);
 }
 
-/* Looks and judges as migrate_judge() does; a look that is not answered does not end the
+/* Queries nova and returns the result of migrate_judge(). An unanswered query does not end the
  * migration. */
 static int
 migrate_look(struct migrate *migrate, GError **err)
@@ -392,7 +392,7 @@ migrate_begin(struct migrate *migrate, GError **err)
     struct vg_nova_exchange exchange;
     g_autoptr(GError) error = NULL;
 
-    /* This is needed to tell later whether the new migration has begun. */
+    /* This id shows later whether the new migration has started. */
     migrate->before_id = migrate_newest(migrate, NULL);
     if (vg_verb_pause(migrate->verb, 0, "nova's migration to start", err) < 0)
         return -1;

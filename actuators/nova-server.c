@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads nova's view of an instance, and whether the instance could move.
+ * Queries nova for an instance, and checks whether it can be moved.
  */
 #include "config.h"
 
@@ -83,8 +83,8 @@ vg_nova_look(vg_nova *nova, const char *uuid, struct vg_nova_server *ret, GError
 
 /* ---- names of hosts ---- */
 
-/* Returns whether nova's name of a hypervisor means this host. Names may differ in case, and one of
- * them may lack its domain. */
+/* Returns whether nova's hypervisor name means this host. The case may differ, and one of the names
+ * may lack the domain. */
 static bool
 server_is_name(const char *host, const char *name)
 {
@@ -97,8 +97,8 @@ server_is_name(const char *host, const char *name)
     return a == b && (!host[a] || !name[b]) && g_ascii_strncasecmp(host, name, a) == 0;
 }
 
-/* Finds the hypervisor of that name. Returns NULL if there is none, or several could be meant;
- * borrowed. */
+/* Finds a hypervisor by name. Returns a borrowed object, or NULL if there is none or the name is
+ * ambiguous. */
 static json_object *
 server_find_hypervisor(json_object *list, const char *name)
 {
@@ -138,7 +138,7 @@ server_ask_hypervisors(vg_nova *nova, const char *name, json_object **ret, GErro
     return -1;
 }
 
-/* Finds nova's name of the target, and checks that the target takes instances. */
+/* Finds nova's name for the target, and checks that the target accepts instances. */
 static int
 server_check_target(vg_nova *nova, struct vg_nova_precheck *check, GPtrArray *problems,
                     GError **err)

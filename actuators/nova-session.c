@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Logs in to Keystone, finds the compute API, and settles the microversion.
+ * Authenticates with Keystone, finds the compute API, and negotiates the microversion.
  */
 #include "config.h"
 
@@ -13,12 +13,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* From 2.30 on, os-migrateLive has the scheduler check the given host; from 2.84 on, an action
- * tells why it failed. Later versions add nothing that vgpud needs. */
+/* Since 2.30, the scheduler checks the host given to os-migrateLive. Since 2.84, an action includes
+ * the reason for its failure. vgpud needs nothing newer. */
 #define MINOR_MIN 30
 #define MINOR_MAX 84
 
-/* A token is not used in the last quarter of its life, nor in the last minute. */
+/* A token is not used in the last quarter or the last minute of its lifetime. */
 #define MARGIN_NS    (60 * VG_NS_PER_S)
 #define MARGIN_PART  4
 #define LIFE_DEFAULT (5 * 60 * VG_NS_PER_S)
@@ -62,7 +62,7 @@ vg_nova_free(vg_nova *nova)
 
 /* ---- Keystone: the login ---- */
 
-/* Makes {"name": ...} or {"id": ...}. */
+/* Creates {"name": ...} or {"id": ...}. */
 static json_object *
 session_named(const char *name, const char *id)
 {
@@ -136,8 +136,7 @@ session_is_region(const vg_nova_cloud *cloud, json_object *endpoint)
     return !cloud->region || g_strcmp0(name, cloud->region) == 0;
 }
 
-/* Lists the endpoints of the compute service that fit region and interface, as an array of borrowed
- * objects. */
+/* Lists the compute endpoints for this region and interface, as an array of borrowed objects. */
 static GPtrArray *
 session_endpoints(const vg_nova_cloud *cloud, json_object *catalog)
 {
@@ -171,8 +170,8 @@ session_find_v2(const char *url)
     return path ? strstr(path, "/v2") : NULL;
 }
 
-/* Makes the URL of the compute API. The catalog has ".../v2.1", ".../v2.1/PROJECT", or a URL
- * without a version. */
+/* Derives the URL of the compute API from the catalog, which has ".../v2.1", ".../v2.1/PROJECT", or
+ * a URL without a version. */
 static char *
 session_compute_url(const char *url)
 {
@@ -213,8 +212,8 @@ session_take_catalog(vg_nova *nova, json_object *token, GError **err)
     return 0;
 }
 
-/* Returns how long a token lives. The clocks of both machines may differ, so only the difference of
- * its times counts. */
+/* Returns the lifetime of a token. The clocks of both machines may differ, so only the difference
+ * between the token's times is used. */
 static int64_t
 session_life_ns(json_object *token)
 {
@@ -245,7 +244,7 @@ session_take_token(vg_nova *nova, const struct vg_nova_exchange *exchange, GErro
     return 0;
 }
 
-/* Gets a token and the URL of the compute API from Keystone; older ones are replaced. */
+/* Requests a token and the URL of the compute API from Keystone, and replaces the old ones. */
 static int
 session_authenticate(vg_nova *nova, GError **err)
 {
@@ -272,7 +271,7 @@ session_authenticate(vg_nova *nova, GError **err)
 
 /* ---- nova: the version ---- */
 
-/* Reads "2.90" as 90. Returns 0 if it is malformed. */
+/* Reads "2.90" as 90. Returns 0 if the version is malformed. */
 static unsigned
 session_minor(const char *version)
 {
@@ -284,7 +283,7 @@ session_minor(const char *version)
     return *end || end == version + 2 || minor > 100000 ? 0 : (unsigned)minor;
 }
 
-/* Makes the URL that describes the version, without the project behind it. */
+/* Derives the URL of the version document, without the project. */
 static char *
 session_version_url(const char *compute)
 {
@@ -353,7 +352,7 @@ session_ask_once(vg_nova *nova, struct vg_nova_exchange *exchange, GError **err)
     return vg_nova_exchange_do(nova, exchange, err);
 }
 
-/* Sends a request, and sends it again with a new token if the old one was revoked. */
+/* Sends a request. If the token was revoked, gets a new one and repeats the request. */
 static int
 session_ask(vg_nova *nova, struct vg_nova_exchange *exchange, GError **err)
 {

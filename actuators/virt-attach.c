@@ -11,7 +11,7 @@
 #include "actuators/virt-host.h"
 #include "base/error.h"
 
-/* Makes the element to attach, without its address if another device has that. */
+/* Creates the element to attach, without its address if another device uses it. */
 static char *
 element_for(const GPtrArray *live, const vg_domain_device *wanted, const char *alias,
             const struct vg_verb *verb, GError **err)
@@ -39,7 +39,7 @@ attach_live(vg_virt_host *host, virDomainPtr domain, const char *alias,
     g_autofree char *element = element_for(before, wanted, alias, verb, err);
     if (!element || vg_verb_pause(verb, 0, "the device to be attached", err) < 0)
         return -1;
-    /* The live XML is checked afterwards, whatever the result of this call. */
+    /* The live XML decides, whatever the result of this call. */
     virDomainAttachDeviceFlags(domain, element, VIR_DOMAIN_AFFECT_LIVE);
     g_autofree char *words = g_strdup(virGetLastErrorMessage());
     virResetLastError();

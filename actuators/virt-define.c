@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Changes the persistent definition of a domain, which need not run, and ends one that is paused.
+ * Changes the persistent definition of a domain, which may be stopped, and ends a paused domain.
  */
 #include "config.h"
 

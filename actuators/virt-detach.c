@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Detaches devices from a running domain. The guest has to release each of them, and libvirt's
- * calls return 0 whether it has or not: a device is detached when it is no longer in the live
- * XML.
+ * Detaches devices from a running domain. The guest must release each device, but libvirt's calls
+ * return 0 in any case. Therefore, a device counts as detached when it has disappeared from the
+ * live XML.
  */
 #include "config.h"
 
@@ -14,15 +14,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* The pause between two checks grows, so that a fast release is noticed at once, and a slow guest
- * is not checked all the time. */
+/* The pause between two checks. It grows, so that a fast release is detected immediately and a slow
+ * guest causes little load. */
 #define LOOK_NS     (10 * VG_NS_PER_MS)
 #define LOOK_MAX_NS (100 * VG_NS_PER_MS)
-/* A guest may have missed the request, or had no time for it while it booted. With native PCIe
- * hotplug, it answers after 6 s. */
+/* A guest that is booting may miss the request. With native PCIe hotplug, a guest takes 6 s to
+ * answer. */
 #define ASK_AGAIN_NS (10 * VG_NS_PER_S)
-/* A request cannot be revoked. Once the detach has given up, it still waits this long for the
- * result. */
+/* A request cannot be revoked. A cancelled detach waits this long for its result. */
 #define SETTLE_NS (8 * VG_NS_PER_S)
 
 struct detach {
@@ -33,7 +32,7 @@ struct detach {
     int64_t asked_ns;      /* CLOCK_MONOTONIC, the time of the last request to the guest */
     int64_t pause_ns;      /* the pause before the next check */
     struct vg_verb limits; /* the limits of verb, without its cancel */
-    char *last_words;      /* libvirt's error when it was asked again, or NULL */
+    char *last_words;      /* libvirt's error for the repeated request, or NULL */
 };
 
 static void
@@ -43,7 +42,7 @@ tell_text(const struct vg_verb *verb, const char *text)
         verb->tell(verb->data, NULL, text);
 }
 
-/* Lists the domain's devices that still have to go; the items are borrowed from live. */
+/* Lists the domain's devices that are still to be detached. The items are borrowed from live. */
 static GPtrArray *
 detach_left(const struct detach *detach, const GPtrArray *live)
 {
@@ -71,7 +70,8 @@ detach_names(const GPtrArray *left)
     return g_string_free(names, FALSE);
 }
 
-/* Asks the guest. The first refusal counts, unless QEMU says that it is busy with the request. */
+/* Requests the release from the guest. The first refusal is an error, unless QEMU is already
+ * unplugging the device. */
 static int
 detach_ask(struct detach *detach, const GPtrArray *left, bool again, GError **err)
 {
@@ -91,7 +91,7 @@ detach_ask(struct detach *detach, const GPtrArray *left, bool again, GError **er
         bool under_way = strstr(words, "in the process of unplug") != NULL;
         g_free(detach->last_words);
         detach->last_words = g_strdup(words);
-        /* A device that was released between looking and asking is skipped. */
+        /* Skip a device that was released in the meantime. */
         g_autoptr(GPtrArray) live = vg_virt_host_devices(detach->host, detach->domain, 0, err);
         if (!live)
             return -1;
@@ -144,8 +144,8 @@ detach_live(struct detach *detach, GError **err)
     }
 }
 
-/* Takes the devices out of the persistent definition, once they are detached: a definition without
- * a device that the guest still has would be wrong at the next start. */
+/* Removes detached devices from the persistent definition. This must not happen earlier: if the
+ * guest keeps a device, the definition still needs it for the next start. */
 static int
 detach_from_definition(const struct detach *detach, GError **err)
 {

@@ -55,8 +55,7 @@ gpus_make(const vg_domain_device *device, enum vg_move_device_kind kind, const c
     return gpu;
 }
 
-/* Reads one device. Returns 1 and *ret if it is a GPU, 0 if it is none, or -1 if that cannot be
- * determined. */
+/* Reads a device. Returns 1 and *ret if it is a GPU, 0 if not, or -1 if this is unknown. */
 static int
 gpus_read_one(const vg_domain_device *device, const struct vg_named_device *named,
               const GPtrArray *parts, struct vg_move_device **ret, GError **err)
@@ -85,8 +84,8 @@ gpus_read_one(const vg_domain_device *device, const struct vg_named_device *name
     return 1;
 }
 
-/* Records to which GPU each other function of its card belongs. If the VM does not have that GPU,
- * nothing is known about the function, and it stays. */
+/* Records the GPU to which each other function of its card belongs. If the VM does not have that
+ * GPU, the function stays as it is. */
 static void
 gpus_join_functions(GPtrArray *gpus, const GPtrArray *parts)
 {
@@ -147,7 +146,7 @@ passes_through(const GPtrArray *devices)
     return false;
 }
 
-/* Reads the parts of the host's GPUs, or none if the domain has no device of the host. */
+/* Reads the parts of the host's GPUs. The list is empty if the domain has no host device. */
 static GPtrArray *
 gpus_read_parts(vg_virt_host *host, const GPtrArray *live, GError **err)
 {

@@ -9,26 +9,25 @@
 #include "base/error.h"
 #include "base/thread.h"
 
-/* The time from one connection that hangs to the next attempt, which doubles with each. A
- * connection that hangs for good, since its host was switched off meanwhile, must not keep others
- * out. */
+/* The time from a hung connection to the next attempt. It doubles with each hung connection. A
+ * connection may hang forever if its host was switched off, which must not prevent new ones. */
 #define AGAIN_NS     (10 * VG_NS_PER_S)
 #define AGAIN_MAX_NS (600 * VG_NS_PER_S)
 
-/* The state of an address. */
+/* The state of a libvirt address. */
 struct hang_host {
-    /* the number of connections that hang, since the last one that was opened */
+    /* the number of hung connections since the last successful one */
     unsigned connecting;
-    unsigned all;         /* the number of calls that hang */
-    int64_t last_ns;      /* CLOCK_MONOTONIC, when the last call was given up */
-    int64_t since_ns;     /* CLOCK_REALTIME, the start of the first of these connections */
-    int64_t tried_ns;     /* CLOCK_MONOTONIC, when the last of them was given up */
-    int64_t connected_ns; /* CLOCK_MONOTONIC, when the last one was opened; 0 for never */
+    unsigned all;         /* the number of hung calls */
+    int64_t last_ns;      /* CLOCK_MONOTONIC, when the last call was abandoned */
+    int64_t since_ns;     /* CLOCK_REALTIME, the start of the first hung connection */
+    int64_t tried_ns;     /* CLOCK_MONOTONIC, when the last hung connection was abandoned */
+    int64_t connected_ns; /* CLOCK_MONOTONIC, when the last connection was opened; 0 for never */
 };
 
 static pthread_mutex_t hang_lock = PTHREAD_MUTEX_INITIALIZER;
-static GHashTable *hosts;  /* char * -> struct hang_host; kept to the end of the process */
-static GPtrArray *hanging; /* struct vg_virt_hang, in the order in which they were given up */
+static GHashTable *hosts;  /* char * -> struct hang_host; exists until the process ends */
+static GPtrArray *hanging; /* struct vg_virt_hang, in the order in which they were abandoned */
 static uint64_t hangs_total;
 
 static void
@@ -41,7 +40,7 @@ hang_free(void *data)
     g_free(hang);
 }
 
-/* Finds or adds the state of an address. Called under the lock. */
+/* Finds or creates the state of an address. Called under the lock. */
 static struct hang_host *
 hang_host(const char *uri)
 {
@@ -57,7 +56,7 @@ hang_host(const char *uri)
     return host;
 }
 
-/* Returns whether this connection hangs and none was opened later. Called under the lock. */
+/* Returns whether this is a hung connection and no later one was opened. Called under the lock. */
 static bool
 hang_counts(const struct vg_virt_hang *hang)
 {
@@ -120,7 +119,7 @@ vg_virt_hang_check(const char *uri, bool connecting, GError **err)
     const int64_t again_ns = host->tried_ns + MIN(AGAIN_NS << doublings, AGAIN_MAX_NS);
     const int64_t now_ns = vg_clock_monotonic_ns(), wait_ns = again_ns - now_ns;
 
-    /* Connections to a host that was switched off never come back, but the host may. */
+    /* A connection to a host that was switched off never returns, but the host may. */
     if (host->all >= VG_VIRT_HANGS_MAX && now_ns - host->last_ns < AGAIN_MAX_NS)
         return vg_error(err, VG_E_TIMEOUT,
                         "libvirt at '%s' is unresponsive: %u calls have not returned, and further "

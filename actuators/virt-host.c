@@ -16,7 +16,7 @@
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(virNodeDevice, virNodeDeviceFree)
 
-/* A libvirtd that does not answer for 5 s counts as lost, and calls that wait for it fail. */
+/* After 5 s without an answer, libvirtd counts as lost, and pending calls fail. */
 #define KEEPALIVE_S     1
 #define KEEPALIVE_COUNT 5
 
@@ -54,7 +54,7 @@ host_open(vg_virt_host *host, GError **err)
         return -1;
     atomic_store(&host->connecting, true);
     host->connection = virConnectOpen(host->uri);
-    /* Drivers without a server do not have keepalive, and do not need it. */
+    /* Drivers without a server do not support keepalive, and do not need it. */
     if (host->connection &&
         virConnectSetKeepAlive(host->connection, KEEPALIVE_S, KEEPALIVE_COUNT) < 0 &&
         virGetLastErrorCode() != VIR_ERR_NO_SUPPORT)
@@ -71,7 +71,7 @@ host_open(vg_virt_host *host, GError **err)
     return host->connection ? 0 : -1;
 }
 
-/* Fails if the caller of the verb no longer waits for it. */
+/* Fails if the caller no longer waits. */
 static int
 host_check_waited_for(vg_virt_host *host, GError **err)
 {
@@ -90,7 +90,7 @@ vg_virt_host_connect(vg_virt_host *host, GError **err)
     return host_open(host, err) < 0 ? -1 : host_check_waited_for(host, err);
 }
 
-/* What libvirt's last error on this thread says, from reading it to failing with it. */
+/* The text of libvirt's last error on this thread, from reading it until failing with it. */
 static _Thread_local char *host_error;
 
 void
@@ -149,7 +149,7 @@ vg_virt_host_xml(vg_virt_host *host, virDomainPtr domain, unsigned flags, GError
         return NULL;
     const int code = virGetLastErrorCode();
     if (!xml && (code == VIR_ERR_NO_DOMAIN || code == VIR_ERR_OK)) {
-        /* libvirt may give no reason for a domain that leaves meanwhile. */
+        /* libvirt may give no reason if the domain stops during the check. */
         virResetLastError();
         vg_error(err, VG_E_CONFLICT, "'%s' left '%s' during the check", virDomainGetName(domain),
                  host->uri);
@@ -199,10 +199,10 @@ vg_virt_host_pause(virDomainPtr domain)
     return is_paused ? look_pause_words(reason) : NULL;
 }
 
-/* Finds out from the domain's job whether it is migrating, and how much was copied. An outgoing
- * migration is a job. During an incoming one, asking for the job fails with an error of its own.
- * After libvirtd has died, there is neither; a domain that is paused while it starts up is then one
- * that waits for a migration. */
+/* Determines from the domain's job whether it is migrating, and how much was copied. An outgoing
+ * migration is a job. During an incoming migration, the query fails with a specific error. After a
+ * crash of libvirtd, there is neither: a domain paused while starting up then waits for a
+ * migration. */
 static enum vg_domain_place
 look_at_job(virDomainPtr domain, bool is_paused, int reason, int64_t *ret_copied_bytes)
 {
@@ -255,10 +255,11 @@ int64_t
 vg_virt_host_begin_ns(vg_virt_host *host, virDomainPtr domain)
 {
     g_autofree char *xml = vg_virt_host_xml(host, domain, 0, NULL);
-    const int64_t gib = (int64_t)(virDomainGetMaxMemory(domain) >> 20); /* of KiB */
+    /* virDomainGetMaxMemory() returns KiB */
+    const int64_t gib = (int64_t)(virDomainGetMaxMemory(domain) >> 20);
 
     virResetLastError();
-    /* libvirt itself waits a second longer per GiB for a QEMU that allocates memory ahead. */
+    /* For a QEMU that preallocates memory, libvirt itself waits one second longer per GiB. */
     const bool is_ahead = xml && (strstr(xml, "<hugepages") || strstr(xml, "<locked/>") ||
                                   strstr(xml, "<hostdev ") || strstr(xml, "mode='immediate'"));
     return VG_VIRT_STUCK_NS + (is_ahead ? gib * VG_NS_PER_S : 0);
@@ -292,7 +293,8 @@ vg_virt_host_look(vg_virt_host *host, const char *uuid, const char *const *alias
 
     if (domain && look_at_domain(host, domain, aliases, &look, &error) < 0 &&
         !g_error_matches(error, VG_ERROR, VG_E_UNREACHABLE) && vg_virt_host_goes_on(host)) {
-        /* The domain may have gone meanwhile, which each call reports as a different error. */
+        /* The domain may have stopped in the meantime, which each call reports with a different
+         * error. */
         g_clear_error(&error);
         look = (struct vg_domain_look){.place = VG_DOMAIN_ABSENT};
         g_autoptr(virDomain) again = vg_virt_host_domain(host, uuid, &error);
@@ -318,7 +320,7 @@ vg_virt_host_end_incoming(vg_virt_host *host, const char *uuid, GError **err)
     if (look.place != VG_DOMAIN_INCOMING)
         return vg_error(err, VG_E_CONFLICT, "'%s' is not waiting for a migration on '%s'",
                         virDomainGetName(domain), host->uri);
-    /* libvirt may say that the domain is gone once it has ended it. */
+    /* libvirt may report that there is no domain after it has ended it. */
     if (virDomainDestroy(domain) < 0 && virGetLastErrorCode() != VIR_ERR_NO_DOMAIN)
         return vg_virt_host_failed(host, err, "cannot end '%s'", virDomainGetName(domain));
     virResetLastError();
@@ -339,7 +341,7 @@ vg_virt_host_is_plain_vfio(vg_virt_host *host, const char *address)
     return xml && strstr(xml, "<name>vfio-pci</name>");
 }
 
-/* Lists them, or keeps libvirt's error for vg_virt_host_fail(). */
+/* Lists the devices, or stores libvirt's error for vg_virt_host_fail(). */
 static GPtrArray *
 host_list_devices(vg_virt_host *host, bool *ret_is_cut)
 {

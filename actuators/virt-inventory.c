@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Takes the inventory of a host's GPUs, and of the domains that have them now.
+ * Collects the inventory of a host's GPUs, and of the domains that use them.
  */
 #include "config.h"
 
@@ -12,7 +12,7 @@
 #include "host/domain-xml.h"
 #include "host/gpu-local.h"
 
-/* Adds all domains. Running ones are added with their live definition. */
+/* Adds all domains, the running ones with their live definition. */
 static int
 inventory_read_domains(vg_virt_host *host, vg_inventory *inventory, GError **err)
 {
@@ -25,7 +25,7 @@ inventory_read_domains(vg_virt_host *host, vg_inventory *inventory, GError **err
         g_autoptr(virDomain) domain = domains[i];
         g_autofree char *xml = vg_virt_own(virDomainGetXMLDesc(domain, 0));
         vg_virt_host_goes_on(host);
-        /* A domain that has gone meanwhile has no XML. */
+        /* A domain that has stopped in the meantime has no XML. */
         struct vg_inv_vm *vm = xml ? vg_inventory_add_vm(inventory, NULL) : NULL;
         if (vm && vg_domain_xml_read(xml, NULL, vm, NULL) < 0)
             vg_record_truncate(&vg_inv_vm_record, inventory->vms, inventory->vms->len - 1);

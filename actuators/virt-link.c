@@ -13,30 +13,30 @@
 
 /* The interval at which a caller checks its limits. */
 #define LOOK_NS (20 * VG_NS_PER_MS)
-/* The time that libvirt has to answer after a job was cancelled; then the job is given up. */
+/* The time for libvirt to answer after a job was cancelled. After that, the job is abandoned. */
 #define CANCEL_NS (2 * VG_NS_PER_S)
-/* The time that closing a link may take. */
+/* The time limit for closing a link. */
 #define CLOSE_NS (2 * VG_NS_PER_S)
 
 struct virt_worker {
-    pthread_mutex_t lock; /* protects the members that follow */
+    pthread_mutex_t lock; /* protects the following members */
     pthread_cond_t cond;
-    struct vg_virt_job *job;   /* NULL if there is nothing to do */
+    struct vg_virt_job *job;   /* NULL if there is no job */
     bool begun;                /* the thread has taken the job */
     bool done;                 /* the job is done */
-    bool leaving;              /* the link has gone, and the thread is to end */
-    bool closed;               /* the connection is closed, and nothing hangs any longer */
-    struct vg_virt_hang *hang; /* the record of the hang, once the worker was given up */
-    unsigned refs;             /* the references of the link and of the thread */
-    vg_virt_host host;         /* used by the thread alone, except for its atomics */
+    bool leaving;              /* the link no longer exists, and the thread is to end */
+    bool closed;               /* the connection is closed, and no call hangs any more */
+    struct vg_virt_hang *hang; /* the record of the hang after the worker was abandoned */
+    unsigned refs;             /* one each for the link and the thread */
+    vg_virt_host host;         /* only the thread uses it, except for the atomics */
 };
 
 struct vg_virt_link {
     char *uri;
     char *root;
-    vg_virt_reboots *reboots;   /* or NULL */
-    struct virt_worker *worker; /* NULL if the next job is to start one */
-    vg_thread *thread;          /* the thread of worker */
+    vg_virt_reboots *reboots;   /* may be NULL */
+    struct virt_worker *worker; /* NULL if the next job must start a worker */
+    vg_thread *thread;          /* the worker's thread */
 };
 
 static atomic_bool link_ending;
@@ -50,7 +50,7 @@ link_free_job(struct vg_virt_job *job)
     job->free(job);
 }
 
-/* Passes on a job's progress, unless the caller no longer waits for it. */
+/* Reports a job's progress, unless the caller no longer waits for it. */
 static void
 link_tell(void *data, const struct vg_migration_progress *progress, const char *text)
 {
@@ -106,7 +106,7 @@ worker_unref(struct virt_worker *worker)
     g_free(worker);
 }
 
-/* Waits for a job. Returns NULL if there will be none. */
+/* Waits for a job. Returns NULL if the link was closed. */
 static struct vg_virt_job *
 worker_next(struct virt_worker *worker)
 {
@@ -165,7 +165,7 @@ worker_run(vg_thread *self, void *arg)
 
 /* ---- giving up ---- */
 
-/* Abandons the worker and its thread. Called with the worker's lock, which is released. */
+/* Abandons the worker and its thread. Called with the worker's lock, which it releases. */
 static void
 link_give_up(vg_virt_link *link, const char *what)
 {
@@ -186,7 +186,7 @@ link_give_up(vg_virt_link *link, const char *what)
     vg_thread_leave(g_steal_pointer(&link->thread));
 }
 
-/* Returns whether the job is to be left at once, whatever libvirt is doing. */
+/* Returns whether to leave the job immediately, whatever libvirt is doing. */
 static bool
 link_is_left(const struct vg_virt_job *job)
 {
@@ -194,27 +194,27 @@ link_is_left(const struct vg_virt_job *job)
            (job->limits && job->limits->leave && atomic_load(job->limits->leave));
 }
 
-/* Returns whether the job that runs has to be given up. Called with the worker's lock. */
+/* Returns whether to abandon the running job. Called with the worker's lock. */
 static bool
 link_is_over(const struct virt_worker *worker, const struct vg_virt_job *job)
 {
     const int64_t silent_ns = vg_clock_monotonic_ns() - (int64_t)atomic_load(&worker->host.beat_ns);
     const bool is_cancelled = atomic_load(&job->cancel);
 
-    /* A thread that has not come to run yet says nothing of libvirt. */
+    /* If the thread has not taken the job yet, libvirt is not to blame. */
     return link_is_left(job) || atomic_load(&worker->host.hopeless) ||
            (worker->begun && (silent_ns > job->call_ns || (is_cancelled && silent_ns > CANCEL_NS)));
 }
 
-/* Waits until the job is done. Called with the worker's lock. Returns false if the job was given
- * up, and sets *ret_why to its own reason, if it has one; the lock is then released. */
+/* Waits until the job is done. Called with the worker's lock. Returns false if the job was
+ * abandoned: the lock is then released, and *ret_why is set if the worker gave a reason. */
 static bool
 link_wait(vg_virt_link *link, struct vg_virt_job *job, GError **ret_why)
 {
     struct virt_worker *worker = link->worker;
 
     while (!worker->done) {
-        /* If both are set, `leave` was set first, and nothing is called off. */
+        /* If both are set, `leave` was set first, and nothing is cancelled. */
         const bool is_cancelled =
             job->limits && job->limits->cancel && atomic_load(job->limits->cancel);
         if (is_cancelled && !link_is_left(job))
@@ -253,7 +253,7 @@ link_start_worker(vg_virt_link *link, GError **err)
     return -1;
 }
 
-/* Gives the job to the link's thread. Returns -1 if it cannot have one now. */
+/* Passes the job to the link's thread. Returns -1 if this is not possible now. */
 static int
 link_begin(vg_virt_link *link, struct vg_virt_job *job, GError **err)
 {
@@ -286,7 +286,7 @@ vg_virt_call(vg_virt_link *link, struct vg_virt_job *take_job, GError **err)
     struct virt_worker *worker = link->worker;
     const int64_t began_ns = vg_clock_monotonic_ns();
     pthread_mutex_lock(&worker->lock);
-    /* After this, the job belongs to the thread. */
+    /* The thread owns the job from now on. */
     const atomic_bool *leave = job->limits ? job->limits->leave : NULL;
     if (!link_wait(link, job, &why)) {
         if (!why)
@@ -344,7 +344,7 @@ vg_virt_link_open_for(const char *uri, vg_virt_reboots *reboots, GError **err)
     return g_steal_pointer(&link);
 }
 
-/* Closes the connection on the thread of the link, since closing also asks libvirt. */
+/* Closes the connection on the link's thread, since closing also queries libvirt. */
 void
 vg_virt_link_close(vg_virt_link *link)
 {

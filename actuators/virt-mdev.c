@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes mediated devices, and removes them when nobody has them any more. vgpud only removes those
- * that a vgpud has made. Their UUIDs show that, so that it is known on any host and after any loss
- * of memory: they are of version 8, and their first 60 bits follow from the last 62, which are
- * random.
+ * Creates mediated devices, and removes those that are no longer used. vgpud removes only devices
+ * that a vgpud created. It recognises them by their UUIDs, on any host and even if its state was
+ * lost: the UUIDs have version 8, and their first 60 bits are computed from the last 62 random
+ * bits.
  */
 #include "config.h"
 
@@ -17,11 +17,11 @@
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(virNodeDevice, virNodeDeviceFree)
 
-/* Offsets into the text of a UUID: its version, and the first digit of what is random. */
+/* Offsets in the text of a UUID: the version digit and the first random digit. */
 #define VERSION_AT 14
 #define CHANCE_AT  19
 
-/* Returns the UUID that ends like this one. */
+/* Returns the marked UUID with the same random part. */
 static char *
 mdev_mark(const char *uuid)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Measures how much of a VM's memory a migration would have to copy, and how fast the guest
- * rewrites it.
+ * Measures how much of a VM's memory a migration would copy, and how fast the guest rewrites it.
  */
 #include "config.h"
 
@@ -14,19 +13,19 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-/* The time for which QEMU looks at the memory. */
+/* The time for which QEMU observes the memory. */
 #define MEMORY_DIRTY_S 1
 #define MEMORY_WAIT_NS (3 * VG_NS_PER_S)
 #define MEMORY_LOOK_NS (100 * VG_NS_PER_MS)
 
 #define MIB (INT64_C(1) << 20)
 
-/* The UUIDs of the VMs that are measured: QEMU (7.2 is one that does) ruins itself if it is asked
- * for a second measurement before the thread of the first has begun. That of the second ends at
- * once, and stays in the list of threads that QEMU waits for; the list becomes a ring when another
- * thread gets its memory, that of a migration for instance, which then never ends. */
+/* The UUIDs of the VMs that are being measured. QEMU (for example 7.2) corrupts its list of threads
+ * if a second measurement is requested before the thread of the first has started: the second
+ * thread ends immediately but stays in the list. When its memory is reused for another thread, such
+ * as a migration's, the list becomes a cycle, and that thread never ends. */
 static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
-static GHashTable *measured; /* char *; kept to the end of the process */
+static GHashTable *measured; /* char *; exists until the process ends */
 
 struct memory_job {
     struct vg_virt_job base; /* the first member */
@@ -44,8 +43,8 @@ memory_free(struct vg_virt_job *base)
     g_free(job);
 }
 
-/* Returns the memory that the guest has touched: QEMU has hardly more of this host's memory than
- * that. Huge pages are not counted there. */
+/* Returns the memory that the guest has touched, approximated by QEMU's RSS, or 0 with huge pages,
+ * which are not in the RSS. */
 static int64_t
 memory_touched(virDomainPtr domain, vg_virt_host *host)
 {
@@ -63,7 +62,7 @@ memory_touched(virDomainPtr domain, vg_virt_host *host)
     return 0;
 }
 
-/* Reads the rate. Returns -1 if QEMU has not measured it yet. */
+/* Reads the rate. Returns -1 if QEMU has not measured it. */
 static int64_t
 memory_read_dirty(virDomainPtr domain)
 {
@@ -91,7 +90,7 @@ memory_pause(vg_virt_host *host)
     vg_virt_host_goes_on(host);
 }
 
-/* Adds the VM to those that are measured, unless it is one of them. */
+/* Marks the VM as being measured. Returns false if it already is. */
 static bool
 memory_begin(const char *uuid)
 {
@@ -108,7 +107,7 @@ memory_end(const char *uuid)
     g_hash_table_remove(measured, uuid);
 }
 
-/* Has QEMU measure the rate. */
+/* Measures the rate. Returns 0 if QEMU cannot. */
 static int64_t
 memory_measure_dirty(virDomainPtr domain, vg_virt_host *host)
 {
@@ -124,8 +123,8 @@ memory_measure_dirty(virDomainPtr domain, vg_virt_host *host)
     return MAX(rate, 0);
 }
 
-/* Returns the rate, or 0 if it cannot be told. Who comes while it is measured gets what is found
- * out then. */
+/* Returns the rate, or 0 if unknown. A caller that arrives during another's measurement gets its
+ * result. */
 static int64_t
 memory_dirty(virDomainPtr domain, vg_virt_host *host, const char *uuid)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Moves a running domain. libvirt's call blocks until the end: a thread makes it, while the
- * caller watches the progress, helps it to converge, and calls it off. It goes peer to peer: the
- * source's libvirtd drives it, notices if the target dies, and goes on if vgpud dies. It is
- * never post-copy, which would leave a guest that cannot go back.
+ * Migrates a running domain. libvirt's call blocks until the end: a thread makes it, while the
+ * caller monitors the progress, helps the migration converge, and can cancel it. The migration is
+ * peer to peer: the source's libvirtd controls it, notices if the target dies, and continues if
+ * vgpud dies. It is never post-copy, because the guest could then no longer return.
  */
 #include "config.h"
 
@@ -17,19 +17,19 @@
 #include "base/thread.h"
 
 #define LOOK_NS (250 * VG_NS_PER_MS)
-/* The time after which libvirt is asked again to give up. */
+/* The interval between abort requests to libvirt. */
 #define ABORT_AGAIN_NS VG_NS_PER_S
-/* The time that libvirt may take to end a migration that is called off. */
+/* The time for libvirt to end a cancelled migration. */
 #define CALL_OFF_NS (5 * VG_NS_PER_S)
-/* If libvirt has not begun to copy after this time, it waits for the other host's libvirt. */
+/* If libvirt has copied nothing after this time, it waits for the other host's libvirt. */
 #define BEGIN_NS (10 * VG_NS_PER_S)
-/* A domain that is paused for longer than its downtime may be, and by this, is not switching hosts:
- * somebody has paused it. */
+/* A domain that is paused for longer than its downtime limit plus this time is not switching hosts:
+ * a user or program has paused it. */
 #define PAUSED_NS (2 * VG_NS_PER_S)
-/* QEMU's default limit of the downtime, with which every migration begins. */
+/* QEMU's default downtime limit, which applies at the start of every migration. */
 #define DOWNTIME_NS (300 * VG_NS_PER_MS)
-/* From this pass over the memory on, the limit is doubled once in this many passes. The earlier
- * passes show how fast the guest changes memory while it is copied. */
+/* The limit is doubled every PASSES_A_STEP passes over the memory, starting with pass
+ * PATIENT_PASSES. The earlier passes show how fast the guest changes memory while it is copied. */
 #define PATIENT_PASSES 4
 #define PASSES_A_STEP  2
 
@@ -44,32 +44,33 @@ struct migrate {
     int n_params;
     unsigned flags;
     int64_t began_ns;
-    atomic_bool switching; /* true once the domain was seen paused for the switch */
-    /* The thread writes these members, which are read after its end. */
+    atomic_bool switching; /* true after the domain was seen paused for the switch */
+    /* Written by the thread and read after its end. */
     int result;
     char *words;
     /* Only the caller uses these members. */
-    int64_t begin_ns;    /* the longest time until something is copied */
-    int64_t copied_ns;   /* when something was last copied, or it began */
-    int64_t paused_ns;   /* since when the domain is paused; 0: it runs */
-    bool was_paused;     /* for longer than a switch takes, while memory was copied */
-    int64_t downtime_ns; /* the limit that was set last */
+    int64_t begin_ns;    /* the maximum time until data is copied */
+    int64_t copied_ns;   /* the time of the last progress or of the start */
+    int64_t paused_ns;   /* the start of the current pause, or 0 if the domain runs */
+    bool was_paused;     /* paused for longer than a switch takes, while memory was copied */
+    int64_t downtime_ns; /* the limit set last */
     int64_t raise_at;    /* the pass at which the limit is raised next */
     struct vg_migration_progress progress;
 };
 
-/* Pauses the domain again if the connection to the other host was lost after all had been sent, in
- * the middle of the switch. libvirt has the domain go on, also if only the answer was lost that it
- * runs there; it would then run twice. */
+/* Pauses the domain again if the connection to the other host was lost during the switch, after all
+ * data was sent. libvirt resumes the domain even if it runs there and only the answer was lost. It
+ * would then run twice. */
 static void
 migrate_pause_if_unclear(struct migrate *migrate, const virError *error)
 {
-    /* As long as QEMU has not sent all, the error is not one of RPC, but of the migration. */
+    /* Until QEMU has sent everything, the error does not come from RPC but from the migration. */
     if (atomic_load(&migrate->switching) && error && error->domain == VIR_FROM_RPC)
         virDomainSuspend(migrate->domain);
 }
 
-/* Makes the call. Nobody supervises this thread: it cannot beat while libvirt works. */
+/* Makes the call. This thread is not supervised, as it cannot send heartbeats while libvirt
+ * works. */
 static void
 migrate_run(vg_thread *self, void *arg)
 {
@@ -87,9 +88,9 @@ migrate_run(vg_thread *self, void *arg)
 
 /* ---- the definition ---- */
 
-/* Makes an XML of the domain for the target. A detached device that is still in the persistent
- * definition would be in the target's, too, with an address of this host. Devices that QEMU takes
- * along have addresses of the target there; *ret_n is how many devices were changed. */
+/* Creates the domain's XML for the target. A detached device in the persistent definition would
+ * otherwise also be defined on the target, with an address of this host. Devices that QEMU migrates
+ * get their addresses on the target; *ret_n counts them. */
 static char *
 migrate_make_xml(const struct migrate *migrate, unsigned flags, size_t *ret_n, GError **err)
 {
@@ -134,7 +135,7 @@ migrate_add_definition(struct migrate *migrate, int *room, GError **err)
     return 0;
 }
 
-/* Adds the live domain as it shall be on the target, for devices that QEMU takes along. */
+/* Adds the live XML for the target if QEMU migrates devices. */
 static int
 migrate_add_live(struct migrate *migrate, int *room, GError **err)
 {
@@ -202,7 +203,7 @@ read_progress(virTypedParameterPtr params, int n, struct vg_migration_progress *
     ret->total_bytes = virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_TOTAL);
     ret->remaining_bytes = virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_REMAINING);
     ret->processed_bytes = virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_PROCESSED);
-    /* The rate is in pages a second. */
+    /* The rate is in pages per second. */
     ret->dirty_bytes_per_s =
         product_of(virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_DIRTY_RATE),
                    virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_PAGE_SIZE));
@@ -210,7 +211,7 @@ read_progress(virTypedParameterPtr params, int n, struct vg_migration_progress *
     ret->iteration = virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_ITERATION);
     ret->elapsed_ns =
         product_of(virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_TIME_ELAPSED), VG_NS_PER_MS);
-    /* While the guest dirties memory faster than it is copied, no end is in sight. */
+    /* If the guest changes memory faster than it is copied, the end is unknown. */
     int64_t gain = ret->bytes_per_s - ret->dirty_bytes_per_s;
     ret->eta_ns =
         gain > 0 ? (int64_t)((double)ret->remaining_bytes / (double)gain * (double)VG_NS_PER_S) : 0;
@@ -231,7 +232,7 @@ migrate_set_downtime(struct migrate *migrate, int64_t ns)
     virResetLastError();
 }
 
-/* Raises the downtime limit if the migration does not converge otherwise. */
+/* Raises the downtime limit if the migration does not converge. */
 static void
 migrate_help(struct migrate *migrate)
 {
@@ -247,7 +248,7 @@ migrate_help(struct migrate *migrate)
     migrate->raise_at = pass + PASSES_A_STEP;
 }
 
-/* Reports that libvirt has not begun, since it has no limit of its own for the connection to the
+/* Reports that libvirt has not started copying. libvirt has no time limit for connecting to the
  * other host. */
 static void
 migrate_tell_waiting(const struct migrate *migrate)
@@ -260,9 +261,9 @@ migrate_tell_waiting(const struct migrate *migrate)
         migrate->verb->tell(migrate->verb->data, NULL, text);
 }
 
-/* Notices that the domain is paused for the switch. If the other host's answer is lost, it stays so
- * until keepalive has failed, so that no such end is missed. libvirt gives the same reason for a
- * domain that somebody has paused. */
+/* Detects that the domain is paused for the switch. If the other host's answer is lost, the pause
+ * lasts until keepalive fails, so that this case is always detected. libvirt gives the same reason
+ * if a user has paused the domain. */
 static void
 migrate_look_at_switch(struct migrate *migrate)
 {
@@ -280,14 +281,14 @@ migrate_look_at_switch(struct migrate *migrate)
         migrate->paused_ns = migrate->copied_ns = vg_clock_monotonic_ns();
 }
 
-/* Notices that somebody has paused the domain: memory is still copied, though the domain has been
- * paused for longer than it is for the switch. */
+/* Detects that a user has paused the domain: memory is still copied although the pause is longer
+ * than any switch. */
 static void
 migrate_look_at_pause(struct migrate *migrate, const struct vg_migration_progress *progress)
 {
     const int64_t switch_ns = PAUSED_NS + 2 * migrate->downtime_ns;
 
-    /* The state of a GPU is copied while the domain is paused, for however long that takes. */
+    /* The state of a GPU is copied while the domain is paused, however long this takes. */
     if (!migrate->migration->native && migrate->paused_ns > 0 &&
         vg_clock_monotonic_ns() - migrate->paused_ns > switch_ns &&
         progress->processed_bytes > migrate->progress.processed_bytes)
@@ -301,16 +302,16 @@ migrate_look(struct migrate *migrate)
     struct vg_migration_progress progress = {0};
     int type = VIR_DOMAIN_JOB_NONE, n = 0;
 
-    /* An error here means that the domain has left. */
+    /* An error here means that the domain has left the host. */
     if (virDomainGetJobStats(migrate->domain, &type, &params, &n, 0) == 0)
         read_progress(params, n, &progress);
     virTypedParamsFree(params, n);
     virResetLastError();
     migrate_look_at_switch(migrate);
-    /* At first all figures are 0. */
+    /* Initially, all figures are 0. */
     if (migrate->progress.total_bytes == 0 && progress.total_bytes == 0)
         migrate_tell_waiting(migrate);
-    /* Where libvirt gives a copy up, there are no figures any more. */
+    /* After libvirt has abandoned the migration, there are no figures. */
     const bool is_copying = type != VIR_DOMAIN_JOB_NONE && progress.total_bytes > 0;
     if (is_copying && (migrate->progress.total_bytes == 0 ||
                        progress.processed_bytes != migrate->progress.processed_bytes))
@@ -324,9 +325,9 @@ migrate_look(struct migrate *migrate)
     migrate_help(migrate);
 }
 
-/* Calls the migration off, and waits until libvirt has ended it. It may have finished instead, and
- * a caller that looked earlier would see it half done. If libvirt does not end it, the caller is
- * told to give up. */
+/* Cancels the migration, and waits until libvirt has ended it. It may also have finished, and a
+ * caller that checks earlier would see it incomplete. If libvirt does not end it, the caller must
+ * abandon the job. */
 static void
 migrate_call_off(struct migrate *migrate, vg_thread *thread, const GError *why)
 {
@@ -361,8 +362,8 @@ migrate_check_stuck(const struct migrate *migrate, GError **err)
                     (long long)(most_ns / VG_NS_PER_S));
 }
 
-/* Watches the migration. Returns -1 and sets *err to the reason if it was called off. If the caller
- * no longer waits, the migration is left to libvirt. */
+/* Monitors the migration. Returns -1 and *err with the reason if it was cancelled. If the caller no
+ * longer waits, libvirt continues the migration. */
 static int
 migrate_watch(struct migrate *migrate, vg_thread *thread, GError **err)
 {
@@ -421,7 +422,7 @@ migrate_all(struct migrate *migrate, GError **err)
     migrate_watch(migrate, thread, &called_off);
     vg_thread_free(thread);
     if (migrate->result == 0) {
-        /* Until the end, the downtime is only QEMU's expectation. */
+        /* Before the end, the downtime is only QEMU's estimate. */
         migrate->progress.downtime_ns = 0;
         migrate->progress.eta_ns = 0;
         migrate->progress.elapsed_ns = vg_clock_monotonic_ns() - migrate->began_ns;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds out whether a running domain could be migrated with its GPUs in it (VFIO migration).
- * libvirt says nothing about that; QEMU names its reasons against a migration, and is asked through
- * its monitor, by which libvirt calls the domain tainted ("custom-monitor"). So that is only done
- * where nothing else speaks against it.
+ * Determines whether a running domain could be migrated with its GPUs (VFIO migration). libvirt
+ * does not report this. QEMU reports its reasons against a migration through its monitor, but using
+ * the monitor marks the domain as tainted ("custom-monitor"). It is therefore only used if nothing
+ * else prevents the migration.
  *
- * QEMU does not know all of it: where the driver of a device offers to tell which memory the device
- * writes, but the kernel lacks what is needed for that, QEMU finds out when the migration begins,
- * and fails. That is so in Debian 13's kernel.
+ * QEMU does not know all reasons. If a driver supports dirty tracking but the kernel lacks support
+ * for it, as in Debian 13, QEMU fails at the start of the migration.
  */
 #include "config.h"
 
@@ -24,7 +23,7 @@
 
 #define LINE_BYTES_MAX 1024
 
-/* The parts that QEMU's property has of the ways to know which memory a device writes. */
+/* QEMU's property that enables dirty tracking by the device. */
 #define TRACKING_PROPERTY "x-device-dirty-page-tracking"
 
 struct native_job {
@@ -32,13 +31,12 @@ struct native_job {
     char *uuid;
     GPtrArray *devices;
 
-    char *why; /* what speaks against it, or NULL */
+    char *why; /* the reason against it, or NULL */
 };
 
 /* ---- the devices ---- */
 
-/* Returns what speaks against it as far as the kinds of the devices and their drivers tell, or
- * NULL. */
+/* Returns the reason against it that the kinds of devices and their drivers show, or NULL. */
 static char *
 native_judge_devices(vg_virt_host *host, const GPtrArray *devices)
 {
@@ -56,8 +54,7 @@ native_judge_devices(vg_virt_host *host, const GPtrArray *devices)
 
 /* ---- QEMU ---- */
 
-/* Sends a command to QEMU's monitor. Returns its answer, or NULL and *why: the reason why it cannot
- * be asked. */
+/* Sends a command to QEMU's monitor. Returns the answer, or NULL and the reason in *why. */
 static char *
 native_command(virDomainPtr domain, const char *command, char **why)
 {
@@ -80,8 +77,8 @@ vg_virt_host_ask_qemu(virDomainPtr domain)
     return answer ? vg_qemu_why_not_migrated(answer) : why;
 }
 
-/* Returns what speaks against it if QEMU would have the kernel track what a device writes, whatever
- * the XML says: libvirt leaves <qemu:override> out when a device is plugged in. */
+/* Returns the reason against it if QEMU would use device dirty tracking despite the XML, or NULL:
+ * libvirt omits <qemu:override> when it plugs in a device. */
 static char *
 native_ask_tracking(virDomainPtr domain, const char *alias)
 {
@@ -109,8 +106,8 @@ native_ask_tracking(virDomainPtr domain, const char *alias)
 
 /* ---- the kernel ---- */
 
-/* Returns whether the kernel of this host has what drivers need to tell which memory a device
- * writes (iova_bitmap, which a kernel without IOMMUFD may lack). If that cannot be read, it has. */
+/* Returns whether this host's kernel supports dirty tracking by drivers (iova_bitmap, which may be
+ * missing without IOMMUFD). Returns true if this is unknown. */
 static bool
 native_kernel_tracks(const char *root)
 {
@@ -129,7 +126,7 @@ native_kernel_tracks(const char *root)
     return tracks || !any;
 }
 
-/* Returns the alias of a device whose writes QEMU would have the kernel track, or NULL. */
+/* Returns the alias of a device for which QEMU would use device dirty tracking, or NULL. */
 static const char *
 native_find_tracked(const char *xml, const GPtrArray *devices)
 {

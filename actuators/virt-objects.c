@@ -11,7 +11,7 @@ enum objects_state { OBJECTS_THERE, OBJECTS_ASLEEP, OBJECTS_MISSING, OBJECTS_UNK
 
 static const struct {
     const char *words;
-    int missing; /* libvirt's error for one that is not there */
+    int missing; /* libvirt's error for a missing object */
 } objects_kinds[VG_MOVE_OBJECT_MAX] = {
     [VG_MOVE_NETWORK] = {"network", VIR_ERR_NO_NETWORK},
     [VG_MOVE_POOL] = {"storage pool", VIR_ERR_NO_STORAGE_POOL},
@@ -19,7 +19,7 @@ static const struct {
     [VG_MOVE_FILTER] = {"network filter", VIR_ERR_NO_NWFILTER},
 };
 
-/* Looks for an object. Returns whether it is active, or -1 if there is none. */
+/* Queries an object. Returns whether it is active, or -1 if it is missing. */
 static int
 objects_find(virConnectPtr connection, const struct vg_move_object *object)
 {

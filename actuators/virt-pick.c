@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds a device on the host for a domain that comes. A device counts as taken if any domain has
- * it: a stopped domain with a GPU in its definition would miss it at its next start. Named devices
- * have slots for running domains, so only those count. model/gpu-part tells which devices are free,
- * and why others are not. tests/vfio tries this with VFIO and mediated devices of a real
- * kernel, tests/lab with libvirt's test driver and texts of real hosts.
+ * Picks host devices for an arriving domain. A device is taken if any domain has it, even a stopped
+ * one, which would need it at its next start. Named devices have slots for running domains, so only
+ * these count. model/gpu-part determines which devices are free, and why others are not. tests/vfio
+ * tests this with VFIO and mediated devices of a real kernel, tests/lab with libvirt's test driver
+ * and XML from real hosts.
  */
 #include "config.h"
 
@@ -25,14 +25,14 @@ struct pick {
     vg_virt_host *host;
     struct vg_move_device *device;
     const GPtrArray *devices; /* struct vg_move_device, all to be picked together */
-    GPtrArray *taken;         /* char *, reserved by others, or picked so far */
-    bool dry_run;             /* no mdev is made */
-    bool packs;               /* GPUs with the most vGPUs first, otherwise those with the fewest */
+    GPtrArray *taken;         /* char *, reserved for other VMs or already picked */
+    bool dry_run;             /* no mdev is created */
+    bool packs; /* whether GPUs with the most vGPUs come first, otherwise those with the fewest */
     GPtrArray *
-        /* vg_domain_device lists of running domains; NULL if no named device is asked for */
+        /* vg_domain_device lists of running domains; NULL if no named device is requested */
         running;
-    GPtrArray *node_devices; /* vg_node_device; NULL if only named devices are asked for */
-    vg_inventory *inventory; /* the GPUs among these, and the domains that have them */
+    GPtrArray *node_devices; /* vg_node_device; NULL if only named devices are requested */
+    vg_inventory *inventory; /* the GPUs among node_devices, and the domains that use them */
 };
 
 static void
@@ -54,7 +54,7 @@ pick_read_running(vg_virt_host *host, GError **err)
     GPtrArray *running = g_ptr_array_new_with_free_func(pick_free_devices);
     for (int i = 0; i < n; i++) {
         g_autoptr(virDomain) domain = domains[i];
-        /* A domain that has gone meanwhile has no devices. */
+        /* A domain that has stopped in the meantime has no devices. */
         GPtrArray *devices = vg_virt_host_devices(host, domain, 0, NULL);
         if (devices)
             g_ptr_array_add(running, devices);
@@ -89,7 +89,7 @@ pick_take(const struct pick *pick, const char *xml, const char *address, GError 
     return 0;
 }
 
-/* Returns whether the device may come from a GPU. */
+/* Returns whether the request allows this GPU. */
 static bool
 pick_may_use(const struct pick *pick, const char *gpu)
 {
@@ -113,7 +113,7 @@ pick_count_vgpus(const GPtrArray *parts, const char *gpu)
     return n;
 }
 
-/* Returns whether gpu_placement prefers a GPU to another. */
+/* Returns whether gpu_placement prefers one GPU to another. */
 static bool
 pick_prefers(const struct pick *pick, const GPtrArray *parts, const char *gpu, const char *than)
 {
@@ -122,7 +122,7 @@ pick_prefers(const struct pick *pick, const GPtrArray *parts, const char *gpu, c
     return pick->packs ? n > other : n < other;
 }
 
-/* Names the host, and the GPU if only one will do. The caller frees it. */
+/* Describes the host, and the GPU if a specific one is requested. The caller frees the text. */
 static char *
 pick_where(const struct pick *pick)
 {
@@ -131,7 +131,7 @@ pick_where(const struct pick *pick)
                : g_strdup_printf("on '%s'", pick->host->uri);
 }
 
-/* The parts that would do if they were free, with the reasons why they are not. */
+/* The reasons why suitable parts are not free. */
 struct pick_reasons {
     GString *text;
     unsigned n;
@@ -208,8 +208,8 @@ pick_find_type(const vg_node_device *gpu, const char *type)
     return NULL;
 }
 
-/* Takes one from the room of the card of a virtual function. Returns false if there is none: each
- * function offers one for as long as the card is not full. */
+/* Takes one mdev from the capacity of a virtual function's card. Returns false if the card is full.
+ * Each function offers one mdev until then. */
 static bool
 pick_take_room(const struct pick *pick, const vg_node_device *device, const char *type)
 {
@@ -224,7 +224,7 @@ pick_take_room(const struct pick *pick, const vg_node_device *device, const char
     return true;
 }
 
-/* Names the mdevs that would do but are only defined, or returns "" if there are none. */
+/* Lists suitable mdevs that are defined but inactive. Returns "" if there are none. */
 static char *
 pick_name_inactive(const struct pick *pick)
 {
@@ -240,15 +240,15 @@ pick_name_inactive(const struct pick *pick)
     return g_string_free(text, FALSE);
 }
 
-/* Returns the PCI address of the GPU that a device is, or is a virtual function of. */
+/* Returns the PCI address of the GPU itself, or of the GPU to which a virtual function belongs. */
 static const char *
 pick_card_of(const vg_node_device *device)
 {
     return device->physical ? device->physical : device->address;
 }
 
-/* Lists the devices that offer mdevs of the type (vg_node_device, borrowed), those that
- * gpu_placement prefers first. The caller unrefs the list. */
+/* Lists the devices that offer mdevs of the type (vg_node_device, borrowed), in the order of
+ * gpu_placement. The caller unrefs the list. */
 static GPtrArray *
 pick_list_parents(const struct pick *pick, const GPtrArray *parts)
 {
@@ -327,8 +327,8 @@ pick_mdev(const struct pick *pick, GError **err)
 
 static const char unmanaged[] = "not bound to vfio-pci, and the VM's element has managed='no'";
 
-/* Returns whether a part could stand in for the device, if it were free. A virtual function whose
- * type is not known could be anything: it is reported, but never taken. */
+/* Returns whether a part would suit if it were free. A virtual function of unknown type might suit:
+ * it is reported, but never picked. */
 static bool
 pick_would_do(const struct pick *pick, const struct vg_gpu_part *part)
 {
@@ -346,8 +346,8 @@ pick_is_managed(const struct vg_move_device *device)
     return peer && peer->managed;
 }
 
-/* Returns whether other functions of the GPU's card come to the same VM, and libvirt binds them, so
- * that their current driver does not matter. */
+/* Returns whether the VM also gets other functions of the GPU's card, which libvirt binds. Their
+ * current driver is then irrelevant. */
 static bool
 pick_brings_functions(const struct pick *pick)
 {
@@ -371,7 +371,7 @@ pick_pci(const struct pick *pick, GError **err)
         const struct vg_gpu_part *part = parts->pdata[i];
         if (!pick_would_do(pick, part))
             continue;
-        /* libvirt binds the function for the VM only if the element says so. */
+        /* libvirt binds the function for the VM only if its element requests it. */
         if (part->state != VG_GPU_PART_FREE && !(part->by_function && brings))
             pick_add_reason(&reasons, part, part->why);
         else if (!part->bound && !managed)
@@ -386,7 +386,7 @@ pick_pci(const struct pick *pick, GError **err)
     return pick_take(pick, pick->device->source_xml, best->address, err);
 }
 
-/* Returns the address picked for the GPU with this alias, or NULL if none was. */
+/* Returns the address picked for the GPU with this alias, or NULL. */
 static const char *
 pick_find_gpu(const struct pick *pick, const char *alias)
 {
@@ -398,7 +398,7 @@ pick_find_gpu(const struct pick *pick, const char *alias)
     return NULL;
 }
 
-/* Picks audio and other functions on the card of the GPU that was picked. */
+/* Picks audio and other functions on the card of the picked GPU. */
 static int
 pick_function(const struct pick *pick, GError **err)
 {
@@ -441,7 +441,7 @@ pick_one(const struct pick *pick, const struct vg_named_device *named, size_t n_
     return pick_pci(pick, err);
 }
 
-/* Reads the facts about the host that these devices need. */
+/* Reads the information about the host that the requested devices need. */
 static int
 pick_read_host(struct pick *pick, GError **err)
 {
@@ -480,7 +480,7 @@ vg_virt_host_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray 
 
     for (unsigned i = 0; taken && i < taken->len; i++)
         g_ptr_array_add(all_taken, g_strdup(taken->pdata[i]));
-    /* A GPU is picked before the other functions of its card. */
+    /* GPUs are picked before the other functions of their cards. */
     for (unsigned i = 0; i < 2 * devices->len && result == 0; i++) {
         pick.device = devices->pdata[i % devices->len];
         if ((i < devices->len) == !pick.device->function_of)
@@ -494,8 +494,8 @@ vg_virt_host_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray 
 
 /* ---- who else has them ---- */
 
-/* Returns whether a domain has a device: that of this address, or any of this alias if there is
- * none. */
+/* Returns whether a domain has a device with this address, or with this alias if there is no
+ * address. */
 static bool
 pick_has(const GPtrArray *has, const struct vg_move_device *device)
 {
@@ -531,7 +531,7 @@ vg_virt_host_check_others(vg_virt_host *host, const char *uuid, const GPtrArray 
         char other[VIR_UUID_STRING_BUFLEN] = "";
         if (result < 0 || virDomainGetUUIDString(domain, other) < 0 || vg_vm_is(other, NULL, uuid))
             continue;
-        /* A domain that has gone meanwhile has no devices. */
+        /* A domain that has stopped in the meantime has no devices. */
         g_autoptr(GPtrArray) has = vg_virt_host_devices(host, domain, 0, NULL);
         for (unsigned k = 0; has && result == 0 && k < devices->len; k++) {
             const struct vg_move_device *device = devices->pdata[k];

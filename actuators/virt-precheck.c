@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds reasons why a move would fail, as far as they can be known before anything is touched.
- * QEMU's own reasons against migrating the domain are only asked for where it is known to have one,
- * as libvirt offers no call for them that would leave the domain untainted; libvirt asks when the
- * migration begins, with the GPUs already detached, and if QEMU refuses, the VM stays and gets them
- * back. Known reasons of both are in host/move-blockers. Whether the source's libvirtd reaches the
- * target's is not tried either.
+ * Finds reasons why a move would fail, before anything is changed. QEMU is queried for its own
+ * reasons only if it is known to have one, because the query taints the domain. libvirt checks them
+ * when the migration starts, after the GPUs were detached. If QEMU refuses, the VM stays and gets
+ * its GPUs back. host/move-blockers contains known reasons of both. Whether the source's libvirtd
+ * can connect to the target's is not checked either.
  */
 #include "config.h"
 
@@ -28,25 +27,25 @@
 #define MIB       (INT64_C(1) << 20)
 #define KIB       INT64_C(1024)
 #define STATS_MAX 16
-/* The maximum number of unknown elements that are named as doubts. */
+/* The maximum number of unknown elements named in a doubt. */
 #define NEWS_MAX 8
 
-/* libvirt may have to start QEMU to find out what it can do. */
+/* libvirt may have to start QEMU to determine its capabilities. */
 #define PRECHECK_CALL_NS (20 * VG_NS_PER_S)
 
-/* Two jobs, one after the other: the source's libvirt is asked about the domain, and then the
- * target's about everything that the domain needs. */
+/* The state of two successive jobs: the first queries the source's libvirt for the domain, the
+ * second queries the target's for everything that the domain needs. */
 struct precheck {
     struct vg_virt_job base; /* the first member */
-    /* These are given. */
+    /* The caller sets these members. */
     char *uuid;
     char *peer_uri; /* NULL if there is no target */
     bool native;
     GPtrArray *devices;
-    /* These are set while a job runs. */
-    vg_virt_host *host; /* the host that is asked */
+    /* These members are set while a job runs. */
+    vg_virt_host *host; /* the queried host */
     virDomainPtr domain;
-    /* These are found out. */
+    /* The jobs set these members. */
     char *source_uri;
     char *name;
     char *xml;          /* the live XML */
@@ -54,8 +53,8 @@ struct precheck {
     vg_move_needs *needs;
     int64_t memory_bytes;
     bool runs;
-    char *capabilities;        /* of the target */
-    char *domain_capabilities; /* of its QEMU for this domain; NULL: it has none */
+    char *capabilities;        /* the target's */
+    char *domain_capabilities; /* the target QEMU's for this domain, or NULL */
     GPtrArray *problems;
     GPtrArray *doubts;
 };
@@ -72,8 +71,8 @@ precheck_add(struct precheck *check, const char *fmt, ...)
     va_end(args);
 }
 
-/* Handles an error with which the target answers a question. Returns 0 and adds the problem, or -1
- * and *err if the target cannot be asked at all. */
+/* Handles an error in the target's answer. Returns 0 and adds a problem, or -1 and *err if the
+ * target is unreachable. */
 static int precheck_refused(struct precheck *check, GError **err, const char *fmt, ...)
     G_GNUC_PRINTF(3, 4);
 
@@ -157,7 +156,7 @@ check_devices(struct precheck *check, GError **err)
         const struct vg_move_device *device = devices->pdata[i];
         off[i] = device->alias;
     }
-    /* What stays in the VM need not be unplugged. QEMU was asked about it. */
+    /* Devices that stay in the VM need not be unplugged. QEMU was queried for them. */
     if (!check->native && vg_move_xml_problems(check->xml, off, check->problems, err) < 0)
         return -1;
     const struct vg_virt_versions versions = precheck_read_versions(check->host);
@@ -177,7 +176,7 @@ precheck_doubt_news(struct precheck *check)
                                         check->name, (char *)check->needs->news->pdata[i]));
 }
 
-/* Finds a block job that no element of the domain shows. */
+/* Detects a block job that the domain's XML does not show. */
 static void
 precheck_block_jobs(struct precheck *check)
 {
@@ -249,7 +248,7 @@ check_clashes(struct precheck *check, GError **err)
     return 0;
 }
 
-/* Reads UUID and CPU model; both may be absent. ret_xml may be NULL. */
+/* Reads the UUID and the CPU model, which may both be missing. ret_xml may be NULL. */
 static vg_inventory *
 read_capabilities(vg_virt_host *host, char **ret_xml, GError **err)
 {
@@ -289,7 +288,7 @@ check_hosts(struct precheck *check, GError **err)
     return 0;
 }
 
-/* Checks that the target has this QEMU and machine type. */
+/* Checks that the target has the same QEMU binary and machine type. */
 static int
 check_machine(struct precheck *check, bool *ret_known, GError **err)
 {
@@ -320,7 +319,7 @@ check_cpu(struct precheck *check, GError **err)
         needs->cpu_xml, VIR_CONNECT_COMPARE_CPU_FAIL_INCOMPATIBLE);
     if (result >= VIR_CPU_COMPARE_IDENTICAL)
         return 0;
-    /* Some architectures and drivers cannot tell. */
+    /* Some architectures and drivers do not support the comparison. */
     if (result != VIR_CPU_COMPARE_INCOMPATIBLE && virGetLastErrorCode() == VIR_ERR_NO_SUPPORT) {
         virResetLastError();
         return 0;
@@ -328,7 +327,7 @@ check_cpu(struct precheck *check, GError **err)
     return precheck_refused(check, err, "the CPU model of '%s' is unavailable", check->name);
 }
 
-/* Returns free memory and the size of the page cache that could be given up, or -1 if unknown. */
+/* Returns the free memory plus the reclaimable page cache, or -1 if unknown. */
 static int64_t
 memory_of(virConnectPtr connection)
 {
@@ -336,7 +335,7 @@ memory_of(virConnectPtr connection)
     int n = 0;
     int64_t sum = 0;
 
-    /* libvirt wants to be asked for exactly as many as it has. */
+    /* The number of entries must match exactly. */
     if (virNodeGetMemoryStats(connection, VIR_NODE_MEMORY_STATS_ALL_CELLS, NULL, &n, 0) < 0 ||
         n > STATS_MAX ||
         virNodeGetMemoryStats(connection, VIR_NODE_MEMORY_STATS_ALL_CELLS, stats, &n, 0) < 0) {

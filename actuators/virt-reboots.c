@@ -11,7 +11,7 @@
 #include "model/vm-name.h"
 
 struct vg_virt_reboots {
-    atomic_uint references; /* the owners, and each connection that is listened to */
+    atomic_uint references; /* one for each owner and each monitored connection */
     char *uuid;
     atomic_int_fast64_t last_ns;
 };
@@ -43,7 +43,7 @@ vg_virt_reboots_unref(vg_virt_reboots *reboots)
     g_free(reboots);
 }
 
-/* Runs on the thread virt-ev. */
+/* Called on the thread virt-ev. */
 static void
 reboots_note(virConnectPtr connection, virDomainPtr domain, void *data)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes the verbs of actuators/virt-move.h jobs for the threads of links.
+ * Turns the verbs of actuators/virt-move.h into jobs for the links' threads.
  */
 #include "config.h"
 
 #include "actuators/virt-link.h"
 #include "base/clock.h"
 
-/* The time that an answer may take beyond the deadline of its verb. */
+/* The time that an answer may take beyond its verb's deadline. */
 #define LATE_NS (5 * VG_NS_PER_S)
-/* The time for the end of a QEMU: libvirt waits 10 s before it kills it, and 5 s after that. */
+/* The time to end a QEMU: libvirt waits 10 s before it kills it, and 5 s after that. */
 #define END_NS (20 * VG_NS_PER_S)
 
 /* ---- copies ---- */
@@ -40,7 +40,7 @@ verbs_copy_texts(const GPtrArray *texts)
     return copy;
 }
 
-/* The data of a job, and its results. */
+/* The data and results of a job. */
 struct verbs_job {
     struct vg_virt_job base; /* the first member */
     char *uuid;
@@ -270,7 +270,7 @@ verbs_do_attach(struct vg_virt_job *base, vg_virt_host *host, GError **err)
     return vg_virt_host_attach(host, job->uuid, job->devices->pdata[0], job->xml, &base->verb, err);
 }
 
-/* Attaches a device. Plugging in a GPU may take long, since QEMU pins all memory of the VM. */
+/* Attaches a device. Plugging in a GPU may take long because QEMU pins all of the VM's memory. */
 int
 vg_virt_attach(vg_virt_link *link, const char *uuid, const struct vg_move_device *device,
                const char *xml, const struct vg_verb *verb, GError **err)
@@ -386,7 +386,7 @@ verbs_do_read_arrival(struct vg_virt_job *base, vg_virt_host *host, GError **err
     return 0;
 }
 
-/* Asks the target for the measurements, which are only shown to people. */
+/* Queries the target for figures that are only displayed. */
 static void
 verbs_read_arrival(vg_virt_link *target, const char *uuid, struct vg_migration_progress *progress)
 {
@@ -470,7 +470,7 @@ verbs_do_ask_guest(struct vg_virt_job *base, vg_virt_host *host, GError **err)
                                   &base->verb, &job->answer, err);
 }
 
-/* Asks the agent of a domain. order is a constant, as for vg_virt_host_ask_guest(). */
+/* Sends an order to the agent of a domain. order is a constant, as for vg_virt_host_ask_guest(). */
 static int
 verbs_ask_guest(vg_virt_link *link, const char *uuid, const char *order, const GPtrArray *devices,
                 const char *opencl_at, const struct vg_verb *verb, struct vg_guest_answer *ret,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Puts Vulkan into the persistent definition of a domain, and takes it out again.
+ * Enables Vulkan in the persistent definition of a domain, and disables it.
  */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "host/vulkan-xml.h"
 
-/* libvirt may have to start QEMU several times to find out what it can do. */
+/* libvirt may have to start QEMU several times to determine its capabilities. */
 #define VULKAN_CALL_NS (45 * VG_NS_PER_S)
 
 #define VULKAN_XML_FLAGS (VIR_DOMAIN_XML_INACTIVE | VIR_DOMAIN_XML_SECURE)
@@ -33,7 +33,7 @@ vulkan_define(vg_virt_host *host, const char *xml, GError **err)
     return domain ? 0 : vg_virt_host_failed(host, err, "libvirt rejected the definition");
 }
 
-/* Notes in the definition what was changed, once libvirt has added what it adds of its own. */
+/* Records the change in the definition, after libvirt has added its own elements. */
 static int
 vulkan_note(vg_virt_host *host, virDomainPtr domain, const char *before,
             const struct vg_vulkan_request *request, char **ret_after, GError **err)
@@ -54,7 +54,7 @@ vulkan_note(vg_virt_host *host, virDomainPtr domain, const char *before,
     return 0;
 }
 
-/* Makes the definition another one. plain: as it is without Vulkan. */
+/* Replaces the definition. plain is the definition without Vulkan. */
 static int
 vulkan_write(vg_virt_host *host, virDomainPtr domain, const struct vulkan_job *job, const char *now,
              const char *plain, char **next, GError **err)
@@ -78,7 +78,7 @@ vulkan_write(vg_virt_host *host, virDomainPtr domain, const struct vulkan_job *j
     return 0;
 }
 
-/* Returns the definition without Vulkan. It is that of now where there is none. */
+/* Returns the definition without Vulkan, which is the current one if it has none. */
 static char *
 vulkan_make_plain(const struct vulkan_job *job, const struct vg_vulkan_found *found,
                   const char *now, GError **err)
@@ -98,7 +98,8 @@ vulkan_is_so(const struct vg_vulkan_found *found, const struct vg_vulkan_request
            request->loosen_sandbox == found->loose && wanted == found->hostmem_bytes;
 }
 
-/* Checks that the programs are here which a definition may name, and says what that costs. */
+/* Checks that the programs named in the definition are installed, and adds a note on the security
+ * cost. */
 static int
 vulkan_check_emulator(const char *xml, GPtrArray *notes, GError **err)
 {
