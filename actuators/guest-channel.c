@@ -20,8 +20,8 @@
 #define HELLO_NS   (10 * VG_NS_PER_S)
 #define SILENCE_NS (15 * VG_NS_PER_S)
 /* The time for a rebooted guest to boot. */
-#define BOOT_NS      (300 * VG_NS_PER_S)
-#define BOOT_LOOK_NS (500 * VG_NS_PER_MS)
+#define BOOT_NS       (300 * VG_NS_PER_S)
+#define BOOT_CHECK_NS (500 * VG_NS_PER_MS)
 /* The maximum delay of QEMU's report that the reboot closed the port. */
 #define RESET_NS (2 * VG_NS_PER_S)
 /* The number of reboots after which the request fails. */
@@ -45,8 +45,8 @@
 
 /* QEMU reports port changes at most once per second. A port that has just opened may therefore look
  * closed for this time. */
-#define CLOSED_LOOKS 12
-#define CLOSED_NS    (200 * VG_NS_PER_MS)
+#define CLOSED_CHECKS 12
+#define CLOSED_NS     (200 * VG_NS_PER_MS)
 
 #define PIECE 4096
 
@@ -107,7 +107,7 @@ channel_try(struct channel *channel, unsigned flags)
 static bool
 channel_is_closed(struct channel *channel)
 {
-    for (int i = 0; i < CLOSED_LOOKS; i++) {
+    for (int i = 0; i < CLOSED_CHECKS; i++) {
         g_autofree char *xml = vg_virt_host_xml(channel->host, channel->domain, 0, NULL);
         if (!xml || !vg_domain_xml_channel_is_closed(xml, CHANNEL) ||
             vg_verb_pause(channel->verb, CLOSED_NS, "the agent in the guest", NULL) < 0)
@@ -247,14 +247,14 @@ channel_new_id(struct channel *channel)
 }
 
 static int
-channel_say_hello(struct channel *channel, GError **err)
+channel_send_hello(struct channel *channel, GError **err)
 {
     channel->hello_ns = vg_clock_monotonic_ns() + HELLO_AGAIN_NS;
     return channel_send(channel, channel->hello, err);
 }
 
 static int
-channel_silent(const struct channel *channel, int64_t silence_ns, GError **err)
+channel_fail_silent(const struct channel *channel, int64_t silence_ns, GError **err)
 {
     const char *name = virDomainGetName(channel->domain);
     const char *paused = vg_virt_host_pause(channel->domain);
@@ -306,8 +306,8 @@ channel_next(struct channel *channel, int64_t silence_ns, struct vg_guest_messag
         if (channel_check_reboot(channel, err) < 0)
             return -1;
         if (vg_clock_monotonic_ns() - channel->heard_ns > silence_ns)
-            return channel_silent(channel, silence_ns, err);
-        if (vg_clock_monotonic_ns() > channel->hello_ns && channel_say_hello(channel, err) < 0)
+            return channel_fail_silent(channel, silence_ns, err);
+        if (vg_clock_monotonic_ns() > channel->hello_ns && channel_send_hello(channel, err) < 0)
             return -1;
     }
 }
@@ -317,7 +317,7 @@ channel_hello(struct channel *channel, struct vg_guest_message *ret, GError **er
 {
     channel->hello = vg_guest_talk_hello(channel->talk, channel_new_id(channel));
     channel->heard_ns = vg_clock_monotonic_ns();
-    if (channel_say_hello(channel, err) < 0 || channel_next(channel, HELLO_NS, ret, err) < 0)
+    if (channel_send_hello(channel, err) < 0 || channel_next(channel, HELLO_NS, ret, err) < 0)
         return -1;
     channel->hello_ns = INT64_MAX;
     if (ret->kind == VG_GUEST_HELLO)
@@ -424,8 +424,8 @@ devices_now(vg_virt_host *host, virDomainPtr domain, const GPtrArray *devices, G
 }
 
 static int
-channel_ask(struct channel *channel, const char *type, const GPtrArray *devices,
-            struct vg_guest_message *ret, GError **err)
+channel_request(struct channel *channel, const char *type, const GPtrArray *devices,
+                struct vg_guest_message *ret, GError **err)
 {
     bool looks = type && strcmp(type, "status") == 0;
 
@@ -467,7 +467,7 @@ channel_wait_for_boot(struct channel *channel, const struct vg_verb *verb, GErro
                 err, VG_E_TIMEOUT,
                 "the guest of '%s' has rebooted, but its agent did not answer again within %lld s",
                 virDomainGetName(channel->domain), (long long)(BOOT_NS / VG_NS_PER_S));
-        if (vg_verb_pause(channel->verb, BOOT_LOOK_NS, "the guest to boot", err) < 0)
+        if (vg_verb_pause(channel->verb, BOOT_CHECK_NS, "the guest to boot", err) < 0)
             return -1;
     }
     return 0;
@@ -476,8 +476,8 @@ channel_wait_for_boot(struct channel *channel, const struct vg_verb *verb, GErro
 /* Sends a request to the agent. If another program takes over the channel, repeats only a resume,
  * which is idempotent. An order lost in a reboot is always repeated. */
 static int
-channel_ask_again(struct channel *channel, const char *type, const GPtrArray *devices,
-                  struct vg_guest_message *ret, GError **err)
+channel_repeat_request(struct channel *channel, const char *type, const GPtrArray *devices,
+                       struct vg_guest_message *ret, GError **err)
 {
     const bool repeats = type && strcmp(type, "resume") == 0;
     const struct vg_verb *verb = channel->verb;
@@ -489,7 +489,7 @@ channel_ask_again(struct channel *channel, const char *type, const GPtrArray *de
         channel->taken = channel->ended = false;
         channel->talk = vg_guest_talk_new();
         vg_guest_talk_set_place(channel->talk, channel->opencl_at);
-        int result = channel_ask(channel, type, devices, ret, &error);
+        int result = channel_request(channel, type, devices, ret, &error);
         channel_close(channel);
         if (result == 0)
             return 0;
@@ -505,7 +505,7 @@ channel_ask_again(struct channel *channel, const char *type, const GPtrArray *de
 
 /* Waits for the agent's answer to a proxy notification. */
 static int
-channel_hear_told(struct channel *channel, struct vg_guest_message *ret, GError **err)
+channel_await_proxy(struct channel *channel, struct vg_guest_message *ret, GError **err)
 {
     for (;;) {
         if (channel_next(channel, SILENCE_NS, ret, err) < 0)
@@ -517,7 +517,7 @@ channel_hear_told(struct channel *channel, struct vg_guest_message *ret, GError 
 }
 
 static int
-channel_tell_proxy(struct channel *channel, const char *token, struct vg_guest_answer *ret,
+channel_send_proxy(struct channel *channel, const char *token, struct vg_guest_answer *ret,
                    GError **err)
 {
     struct vg_guest_message message = {0};
@@ -536,7 +536,7 @@ channel_tell_proxy(struct channel *channel, const char *token, struct vg_guest_a
     g_autofree char *line =
         vg_guest_talk_proxy(channel->talk, channel_new_id(channel), channel->opencl_at, token);
     channel->heard_ns = vg_clock_monotonic_ns();
-    if (channel_send(channel, line, err) < 0 || channel_hear_told(channel, &message, err) < 0)
+    if (channel_send(channel, line, err) < 0 || channel_await_proxy(channel, &message, err) < 0)
         return -1;
     ret->ok = message.kind == VG_GUEST_PROXY;
     ret->unknown = message.unknown;
@@ -561,7 +561,7 @@ vg_virt_host_send_proxy(vg_virt_host *host, const char *uuid, const char *opencl
                               .asked_ns = vg_clock_monotonic_ns(),
                               .talk = vg_guest_talk_new()};
     *ret = (struct vg_guest_answer){0};
-    int result = channel_tell_proxy(&channel, token, ret, err);
+    int result = channel_send_proxy(&channel, token, ret, err);
     channel_close(&channel);
     return result;
 }
@@ -580,7 +580,7 @@ vg_virt_host_ask_guest(vg_virt_host *host, const char *uuid, const char *type,
     if (devices && !now)
         return -1;
     struct channel channel = {.host = host, .domain = domain, .verb = verb, .opencl_at = opencl_at};
-    if (channel_ask_again(&channel, type, now, &message, err) < 0)
+    if (channel_repeat_request(&channel, type, now, &message, err) < 0)
         return -1;
     const bool ok =
         message.kind == VG_GUEST_STATUS ? message.releasable : message.kind != VG_GUEST_ERROR;

@@ -53,7 +53,7 @@ migrate_find(json_object *document)
 }
 
 static int
-migrate_ask_under_way(vg_nova *nova, const char *uuid, json_object **ret, GError **err)
+migrate_query_progress(vg_nova *nova, const char *uuid, json_object **ret, GError **err)
 {
     g_autofree char *path = g_strdup_printf("/servers/%s/migrations", uuid);
 
@@ -65,7 +65,7 @@ vg_nova_progress(vg_nova *nova, const char *uuid, struct vg_migration_progress *
 {
     g_autoptr(json_object) document = NULL;
 
-    if (migrate_ask_under_way(nova, uuid, &document, err) < 0)
+    if (migrate_query_progress(nova, uuid, &document, err) < 0)
         return -1;
     json_object *one = migrate_find(document);
     if (!one)
@@ -83,7 +83,7 @@ vg_nova_abort(vg_nova *nova, const char *uuid, GError **err)
     g_autoptr(json_object) document = NULL;
     struct vg_nova_exchange exchange;
 
-    if (migrate_ask_under_way(nova, uuid, &document, err) < 0)
+    if (migrate_query_progress(nova, uuid, &document, err) < 0)
         return -1;
     const int64_t id = vg_nova_number(migrate_find(document), "id");
     if (id < 0)
@@ -95,7 +95,7 @@ vg_nova_abort(vg_nova *nova, const char *uuid, GError **err)
 }
 
 static void
-migrate_tell(struct migrate *migrate)
+migrate_report(struct migrate *migrate)
 {
     struct vg_migration_progress now = {0};
     int64_t took_ns = vg_clock_monotonic_ns() - migrate->began_ns;
@@ -277,7 +277,7 @@ migrate_pause(struct migrate *migrate, GError **err)
 
 /* Requests an abort. If nova cannot abort at the moment, the next query repeats the request. */
 static void
-migrate_ask_to_abort(struct migrate *migrate)
+migrate_request_abort(struct migrate *migrate)
 {
     const int64_t now_ns = vg_clock_monotonic_ns();
 
@@ -336,7 +336,7 @@ migrate_judge(struct migrate *migrate, const struct vg_nova_server *server, GErr
 /* Queries nova and returns the result of migrate_judge(). An unanswered query does not end the
  * migration. */
 static int
-migrate_look(struct migrate *migrate, GError **err)
+migrate_query(struct migrate *migrate, GError **err)
 {
     struct vg_nova_server server;
     g_autoptr(GError) error = NULL;
@@ -359,12 +359,12 @@ static int
 migrate_watch(struct migrate *migrate, GError **err)
 {
     for (;;) {
-        int status = migrate_look(migrate, err);
+        int status = migrate_query(migrate, err);
         if (status <= 0)
             return status;
         if (!migrate->silent)
-            migrate_tell(migrate);
-        migrate_ask_to_abort(migrate);
+            migrate_report(migrate);
+        migrate_request_abort(migrate);
         if (migrate_give_up(migrate, err) < 0 || migrate_pause(migrate, err) < 0)
             return -1;
     }

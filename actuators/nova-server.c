@@ -121,7 +121,7 @@ server_find_hypervisor(json_object *list, const char *name)
 }
 
 static int
-server_ask_hypervisors(vg_nova *nova, const char *name, json_object **ret, GError **err)
+server_query_hypervisors(vg_nova *nova, const char *name, json_object **ret, GError **err)
 {
     g_autofree char *label = g_strndup(name, strcspn(name, "."));
     g_autofree char *escaped = g_uri_escape_string(label, NULL, FALSE);
@@ -149,7 +149,7 @@ server_check_target(vg_nova *nova, struct vg_nova_precheck *check, GPtrArray *pr
         check->ret_to = g_strdup(check->to_host);
         return 0;
     }
-    if (server_ask_hypervisors(nova, check->to, &document, err) < 0)
+    if (server_query_hypervisors(nova, check->to, &document, err) < 0)
         return -1;
     json_object *one = server_find_hypervisor(vg_nova_member(document, "hypervisors"), check->to);
     json_object *service = vg_nova_member(one, "service");

@@ -341,7 +341,7 @@ session_add_headers(const vg_nova *nova, struct vg_nova_exchange *exchange)
 }
 
 static int
-session_ask_once(vg_nova *nova, struct vg_nova_exchange *exchange, GError **err)
+session_request_once(vg_nova *nova, struct vg_nova_exchange *exchange, GError **err)
 {
     if ((!nova->token || vg_clock_monotonic_ns() >= nova->renew_ns) &&
         session_authenticate(nova, err) < 0) {
@@ -354,17 +354,17 @@ session_ask_once(vg_nova *nova, struct vg_nova_exchange *exchange, GError **err)
 
 /* Sends a request. If the token was revoked, gets a new one and repeats the request. */
 static int
-session_ask(vg_nova *nova, struct vg_nova_exchange *exchange, GError **err)
+session_request(vg_nova *nova, struct vg_nova_exchange *exchange, GError **err)
 {
     const struct vg_nova_exchange again = *exchange;
 
-    if (session_ask_once(nova, exchange, err) < 0)
+    if (session_request_once(nova, exchange, err) < 0)
         return -1;
     if (exchange->status == 401) {
         vg_nova_exchange_clear(exchange);
         *exchange = again;
         nova->renew_ns = 0;
-        if (session_ask_once(nova, exchange, err) < 0)
+        if (session_request_once(nova, exchange, err) < 0)
             return -1;
     }
     if (exchange->status < 200 || exchange->status > 299)
@@ -381,7 +381,7 @@ session_find_version(vg_nova *nova, GError **err)
         return -1;
     g_autofree char *url = session_version_url(nova->compute);
     exchange.url = url;
-    int status = session_ask(nova, &exchange, err);
+    int status = session_request(nova, &exchange, err);
     if (status == 0)
         status = session_take_version(nova, exchange.document, err);
     vg_nova_exchange_clear(&exchange);
@@ -399,7 +399,7 @@ vg_nova_ask(vg_nova *nova, const char *method, const char *path, const char *bod
     g_autofree char *url = g_strconcat(nova->compute, path, NULL);
     ret->url = url;
     ret->unsent = false;
-    int status = session_ask(nova, ret, err);
+    int status = session_request(nova, ret, err);
     ret->url = NULL;
     return status;
 }

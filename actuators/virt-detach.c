@@ -20,7 +20,7 @@
 #define LOOK_MAX_NS (100 * VG_NS_PER_MS)
 /* A guest that is booting may miss the request. With native PCIe hotplug, a guest takes 6 s to
  * answer. */
-#define ASK_AGAIN_NS (10 * VG_NS_PER_S)
+#define REQUEST_AGAIN_NS (10 * VG_NS_PER_S)
 /* A request cannot be revoked. A cancelled detach waits this long for its result. */
 #define SETTLE_NS (8 * VG_NS_PER_S)
 
@@ -73,7 +73,7 @@ detach_names(const GPtrArray *left)
 /* Requests the release from the guest. The first refusal is an error, unless QEMU is already
  * unplugging the device. */
 static int
-detach_ask(struct detach *detach, const GPtrArray *left, bool again, GError **err)
+detach_request(struct detach *detach, const GPtrArray *left, bool again, GError **err)
 {
     g_autofree char *names = detach_names(left);
     g_autofree char *text =
@@ -121,7 +121,7 @@ detach_wait(struct detach *detach, const GPtrArray *left, GError **err)
 static int
 detach_live(struct detach *detach, GError **err)
 {
-    int64_t ask_at_ns = 0;
+    int64_t request_at_ns = 0;
 
     for (;;) {
         g_autoptr(GPtrArray) live = vg_virt_host_devices(detach->host, detach->domain, 0, err);
@@ -133,11 +133,11 @@ detach_live(struct detach *detach, GError **err)
         if (detach->verb->cancel && atomic_load(detach->verb->cancel))
             detach->limits.deadline_ns =
                 MIN(detach->limits.deadline_ns, detach->asked_ns + SETTLE_NS);
-        if (vg_clock_monotonic_ns() >= ask_at_ns) {
-            if (detach_ask(detach, left, ask_at_ns > 0, err) < 0)
+        if (vg_clock_monotonic_ns() >= request_at_ns) {
+            if (detach_request(detach, left, request_at_ns > 0, err) < 0)
                 return -1;
             detach->asked_ns = vg_clock_monotonic_ns();
-            ask_at_ns = detach->asked_ns + ASK_AGAIN_NS;
+            request_at_ns = detach->asked_ns + REQUEST_AGAIN_NS;
         }
         if (detach_wait(detach, left, err) < 0)
             return -1;

@@ -52,7 +52,7 @@ link_free_job(struct vg_virt_job *job)
 
 /* Reports a job's progress, unless the caller no longer waits for it. */
 static void
-link_tell(void *data, const struct vg_migration_progress *progress, const char *text)
+link_report(void *data, const struct vg_migration_progress *progress, const char *text)
 {
     struct vg_virt_job *job = data;
 
@@ -74,7 +74,7 @@ vg_virt_job_init(struct vg_virt_job *job, const char *what,
     job->verb = (struct vg_verb){
         .deadline_ns = limits ? limits->deadline_ns : INT64_MAX,
         .cancel = &job->cancel,
-        .tell = limits && limits->tell ? link_tell : NULL,
+        .tell = limits && limits->tell ? link_report : NULL,
         .data = job,
     };
 }

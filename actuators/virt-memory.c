@@ -14,9 +14,9 @@
 #include "base/thread.h"
 
 /* The time for which QEMU observes the memory. */
-#define MEMORY_DIRTY_S 1
-#define MEMORY_WAIT_NS (3 * VG_NS_PER_S)
-#define MEMORY_LOOK_NS (100 * VG_NS_PER_MS)
+#define MEMORY_DIRTY_S  1
+#define MEMORY_WAIT_NS  (3 * VG_NS_PER_S)
+#define MEMORY_CHECK_NS (100 * VG_NS_PER_MS)
 
 #define MIB (INT64_C(1) << 20)
 
@@ -86,7 +86,7 @@ memory_read_dirty(virDomainPtr domain)
 static void
 memory_pause(vg_virt_host *host)
 {
-    vg_clock_poll(NULL, 0, vg_clock_monotonic_ns() + MEMORY_LOOK_NS);
+    vg_clock_poll(NULL, 0, vg_clock_monotonic_ns() + MEMORY_CHECK_NS);
     vg_virt_host_goes_on(host);
 }
 

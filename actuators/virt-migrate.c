@@ -251,7 +251,7 @@ migrate_help(struct migrate *migrate)
 /* Reports that libvirt has not started copying. libvirt has no time limit for connecting to the
  * other host. */
 static void
-migrate_tell_waiting(const struct migrate *migrate)
+migrate_report_waiting(const struct migrate *migrate)
 {
     g_autofree char *text = g_strdup_printf(
         "libvirt at '%s', which is waiting for libvirt at '%s' and has copied nothing",
@@ -265,7 +265,7 @@ migrate_tell_waiting(const struct migrate *migrate)
  * lasts until keepalive fails, so that this case is always detected. libvirt gives the same reason
  * if a user has paused the domain. */
 static void
-migrate_look_at_switch(struct migrate *migrate)
+migrate_check_switch(struct migrate *migrate)
 {
     int state = VIR_DOMAIN_NOSTATE, reason = 0;
     const bool is_paused = virDomainGetState(migrate->domain, &state, &reason, 0) == 0 &&
@@ -284,7 +284,7 @@ migrate_look_at_switch(struct migrate *migrate)
 /* Detects that a user has paused the domain: memory is still copied although the pause is longer
  * than any switch. */
 static void
-migrate_look_at_pause(struct migrate *migrate, const struct vg_migration_progress *progress)
+migrate_check_pause(struct migrate *migrate, const struct vg_migration_progress *progress)
 {
     const int64_t switch_ns = PAUSED_NS + 2 * migrate->downtime_ns;
 
@@ -296,7 +296,7 @@ migrate_look_at_pause(struct migrate *migrate, const struct vg_migration_progres
 }
 
 static void
-migrate_look(struct migrate *migrate)
+migrate_poll(struct migrate *migrate)
 {
     virTypedParameterPtr params = NULL;
     struct vg_migration_progress progress = {0};
@@ -307,10 +307,10 @@ migrate_look(struct migrate *migrate)
         read_progress(params, n, &progress);
     virTypedParamsFree(params, n);
     virResetLastError();
-    migrate_look_at_switch(migrate);
+    migrate_check_switch(migrate);
     /* Initially, all figures are 0. */
     if (migrate->progress.total_bytes == 0 && progress.total_bytes == 0)
-        migrate_tell_waiting(migrate);
+        migrate_report_waiting(migrate);
     /* After libvirt has abandoned the migration, there are no figures. */
     const bool is_copying = type != VIR_DOMAIN_JOB_NONE && progress.total_bytes > 0;
     if (is_copying && (migrate->progress.total_bytes == 0 ||
@@ -318,7 +318,7 @@ migrate_look(struct migrate *migrate)
         migrate->copied_ns = vg_clock_monotonic_ns();
     if (!is_copying)
         return;
-    migrate_look_at_pause(migrate, &progress);
+    migrate_check_pause(migrate, &progress);
     migrate->progress = progress;
     if (migrate->verb->tell)
         migrate->verb->tell(migrate->verb->data, &progress, NULL);
@@ -372,7 +372,7 @@ migrate_watch(struct migrate *migrate, vg_thread *thread, GError **err)
     while (!vg_thread_ended(thread)) {
         int64_t now_ns = vg_clock_monotonic_ns();
         if (now_ns >= look_ns) {
-            migrate_look(migrate);
+            migrate_poll(migrate);
             vg_virt_host_goes_on(migrate->host);
             look_ns = now_ns + LOOK_NS;
         }

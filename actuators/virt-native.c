@@ -80,7 +80,7 @@ vg_virt_host_ask_qemu(virDomainPtr domain)
 /* Returns the reason against it if QEMU would use device dirty tracking despite the XML, or NULL:
  * libvirt omits <qemu:override> when it plugs in a device. */
 static char *
-native_ask_tracking(virDomainPtr domain, const char *alias)
+native_query_tracking(virDomainPtr domain, const char *alias)
 {
     char *why = NULL;
     g_autoptr(json_object) command = json_object_new_object();
@@ -155,7 +155,7 @@ native_judge_kernel(const vg_virt_host *host, virDomainPtr domain, const char *x
             tracked);
     for (unsigned i = 0; !why && i < devices->len; i++) {
         const struct vg_move_device *device = devices->pdata[i];
-        why = native_ask_tracking(domain, device->alias);
+        why = native_query_tracking(domain, device->alias);
     }
     return why;
 }

@@ -50,7 +50,7 @@ objects_find(virConnectPtr connection, const struct vg_move_object *object)
 }
 
 static enum objects_state
-objects_look(virConnectPtr connection, const struct vg_move_object *object)
+objects_check(virConnectPtr connection, const struct vg_move_object *object)
 {
     virResetLastError();
     const int active = objects_find(connection, object);
@@ -68,7 +68,7 @@ virt_objects_check(vg_virt_host *host, const GPtrArray *objects, GPtrArray *prob
     for (unsigned i = 0; i < objects->len; i++) {
         const struct vg_move_object *object = objects->pdata[i];
         const char *words = objects_kinds[object->kind].words;
-        const enum objects_state state = objects_look(host->connection, object);
+        const enum objects_state state = objects_check(host->connection, object);
         if (state == OBJECTS_MISSING)
             g_ptr_array_add(problems,
                             g_strdup_printf("'%s' has no %s '%s', which the VM needs (<%s>)",

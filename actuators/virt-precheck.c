@@ -362,7 +362,7 @@ check_memory(struct precheck *check)
 /* ---- all checks ---- */
 
 static int
-precheck_ask_target(struct vg_virt_job *job, vg_virt_host *host, GError **err)
+precheck_query_target(struct vg_virt_job *job, vg_virt_host *host, GError **err)
 {
     struct precheck *check = (struct precheck *)job;
     bool known = false;
@@ -403,7 +403,7 @@ check_all(struct precheck *check, GError **err)
 }
 
 static int
-precheck_ask_source(struct vg_virt_job *job, vg_virt_host *host, GError **err)
+precheck_query_source(struct vg_virt_job *job, vg_virt_host *host, GError **err)
 {
     struct precheck *check = (struct precheck *)job;
     g_autoptr(virDomain) domain = vg_virt_host_domain(host, check->uuid, err);
@@ -461,14 +461,14 @@ vg_virt_precheck(vg_virt_link *source, vg_virt_link *target, struct vg_precheck 
     all->devices = vg_virt_copy_devices(check->devices);
     all->problems = g_ptr_array_new_with_free_func(g_free);
     all->doubts = g_ptr_array_new_with_free_func(g_free);
-    vg_virt_job_init(&all->base, "to check for obstacles to moving the VM", precheck_ask_source,
+    vg_virt_job_init(&all->base, "to check for obstacles to moving the VM", precheck_query_source,
                      precheck_free, NULL);
     all->base.call_ns = PRECHECK_CALL_NS;
     if (vg_virt_call(source, &all->base, err) < 0)
         return -1;
     if (target && all->runs) {
         vg_virt_job_init(&all->base, "to check for obstacles to accepting the VM",
-                         precheck_ask_target, precheck_free, NULL);
+                         precheck_query_target, precheck_free, NULL);
         all->base.call_ns = PRECHECK_CALL_NS;
         if (vg_virt_call(target, &all->base, err) < 0)
             return -1;

@@ -56,7 +56,7 @@ reboots_note(virConnectPtr connection, virDomainPtr domain, void *data)
 }
 
 static void
-reboots_let_go(void *data)
+reboots_unref_data(void *data)
 {
     vg_virt_reboots_unref(data);
 }
@@ -67,7 +67,7 @@ vg_virt_reboots_listen(vg_virt_reboots *reboots, virConnectPtr connection)
     vg_virt_reboots_ref(reboots);
     if (virConnectDomainEventRegisterAny(connection, NULL, VIR_DOMAIN_EVENT_ID_REBOOT,
                                          VIR_DOMAIN_EVENT_CALLBACK(reboots_note), reboots,
-                                         reboots_let_go) < 0)
+                                         reboots_unref_data) < 0)
         vg_virt_reboots_unref(reboots);
     virResetLastError();
 }

@@ -401,7 +401,7 @@ verbs_read_arrival(vg_virt_link *target, const char *uuid, struct vg_migration_p
 }
 
 static int
-verbs_do_go_on(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+verbs_do_resume(struct vg_virt_job *base, vg_virt_host *host, GError **err)
 {
     return vg_virt_host_go_on(host, ((struct verbs_job *)base)->uuid, err);
 }
@@ -409,7 +409,7 @@ verbs_do_go_on(struct vg_virt_job *base, vg_virt_host *host, GError **err)
 int
 vg_virt_go_on(vg_virt_link *link, const char *uuid, GError **err)
 {
-    struct verbs_job *job = verbs_new("to resume the VM", verbs_do_go_on, uuid, NULL);
+    struct verbs_job *job = verbs_new("to resume the VM", verbs_do_resume, uuid, NULL);
 
     if (vg_virt_call(link, &job->base, err) < 0)
         return -1;
@@ -462,7 +462,7 @@ vg_virt_abort(vg_virt_link *link, const char *uuid)
 /* ---- the guest ---- */
 
 static int
-verbs_do_ask_guest(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+verbs_do_order_guest(struct vg_virt_job *base, vg_virt_host *host, GError **err)
 {
     struct verbs_job *job = (struct verbs_job *)base;
 
@@ -472,12 +472,12 @@ verbs_do_ask_guest(struct vg_virt_job *base, vg_virt_host *host, GError **err)
 
 /* Sends an order to the agent of a domain. order is a constant, as for vg_virt_host_ask_guest(). */
 static int
-verbs_ask_guest(vg_virt_link *link, const char *uuid, const char *order, const GPtrArray *devices,
-                const char *opencl_at, const struct vg_verb *verb, struct vg_guest_answer *ret,
-                GError **err)
+verbs_order_guest(vg_virt_link *link, const char *uuid, const char *order, const GPtrArray *devices,
+                  const char *opencl_at, const struct vg_verb *verb, struct vg_guest_answer *ret,
+                  GError **err)
 {
     struct verbs_job *job =
-        verbs_new("for the channel of the guest", verbs_do_ask_guest, uuid, verb);
+        verbs_new("for the channel of the guest", verbs_do_order_guest, uuid, verb);
 
     job->order = order;
     job->opencl_at = g_strdup(opencl_at);
@@ -494,14 +494,14 @@ int
 vg_guest_hello(vg_virt_link *link, const char *uuid, const struct vg_verb *verb,
                struct vg_guest_answer *ret, GError **err)
 {
-    return verbs_ask_guest(link, uuid, NULL, NULL, NULL, verb, ret, err);
+    return verbs_order_guest(link, uuid, NULL, NULL, NULL, verb, ret, err);
 }
 
 int
 vg_guest_status(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
                 const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
 {
-    return verbs_ask_guest(link, uuid, "status", devices, NULL, verb, ret, err);
+    return verbs_order_guest(link, uuid, "status", devices, NULL, verb, ret, err);
 }
 
 int
@@ -509,25 +509,25 @@ vg_guest_prepare(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
                  const char *opencl_at, const struct vg_verb *verb, struct vg_guest_answer *ret,
                  GError **err)
 {
-    return verbs_ask_guest(link, uuid, "prepare", devices, opencl_at, verb, ret, err);
+    return verbs_order_guest(link, uuid, "prepare", devices, opencl_at, verb, ret, err);
 }
 
 int
 vg_guest_switch(vg_virt_link *link, const char *uuid, const char *opencl_at,
                 const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
 {
-    return verbs_ask_guest(link, uuid, "switch", NULL, opencl_at, verb, ret, err);
+    return verbs_order_guest(link, uuid, "switch", NULL, opencl_at, verb, ret, err);
 }
 
 int
 vg_guest_resume(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
                 const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
 {
-    return verbs_ask_guest(link, uuid, "resume", devices, NULL, verb, ret, err);
+    return verbs_order_guest(link, uuid, "resume", devices, NULL, verb, ret, err);
 }
 
 static int
-verbs_do_tell_guest(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+verbs_do_send_proxy(struct vg_virt_job *base, vg_virt_host *host, GError **err)
 {
     struct verbs_job *job = (struct verbs_job *)base;
 
@@ -540,7 +540,7 @@ vg_guest_send_proxy(vg_virt_link *link, const char *uuid, const char *opencl_at,
                     const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
 {
     struct verbs_job *job =
-        verbs_new("for the channel of the guest", verbs_do_tell_guest, uuid, verb);
+        verbs_new("for the channel of the guest", verbs_do_send_proxy, uuid, verb);
 
     job->opencl_at = g_strdup(opencl_at);
     job->token = g_strdup(token);
