@@ -10,39 +10,39 @@
 
 #define UNPLUG_S 1.0
 #define GUEST_S  0.5
-/* The same if no program of the guest has a GPU: only hooks run. */
+/* The same if no program uses the GPU: only hooks run. */
 #define HOOKS_S 0.3
-/* The time of a migration besides the copying: a QEMU starts on the target. */
+/* The time of a migration in addition to the copying: a QEMU starts on the target. */
 #define MIGRATE_S 1.0
-/* The time that one question to another program takes. */
+/* The time of a query to another program. */
 #define ASK_S 0.1
-/* The rates at which NVIDIA's driver moves GPU memory on H200 with huge pages, until earlier moves
- * have shown those of the VM: docs/benchmarks.md, "Large programs". */
+/* The default rates at which NVIDIA's driver moves GPU memory on H200 with huge pages, until
+ * earlier moves show the VM's own rates: docs/benchmarks.md, "Large programs". */
 #define RELEASE_BYTES_PER_S (2.4 * 1073741824)
 #define RESTORE_BYTES_PER_S (6.0 * 1073741824)
-/* With less GPU memory, the driver's fixed time would hide the rate. */
+/* With less GPU memory, the driver's fixed time would dominate the rate. */
 #define RATE_BYTES_MIN (INT64_C(1) << 30)
-/* The maximum number of passes over the memory: a guest that rewrites it faster is slowed down. */
+/* The maximum number of passes over the memory. A guest that rewrites it faster is throttled. */
 #define PASSES_MAX 5
-/* The time for which QEMU has looked at what the guest rewrites. A guest mostly writes to the same
- * memory again, so that a longer pass finds hardly more. */
+/* The time for which QEMU measured the rewritten memory. A guest mostly rewrites the same pages, so
+ * a longer pass finds hardly more. */
 #define DIRTY_S 1.0
-/* QEMU's default limit of the downtime: what can be copied in that time is left to the switch. */
+/* QEMU's default downtime limit. The rest that can be copied in this time is left to the switch. */
 #define SWITCH_S 0.3
-/* The number of earlier moves from which durations are learned. */
+/* The maximum number of earlier moves whose durations are used. */
 #define LEARN_MAX 5
 
 /* ---- earlier moves ---- */
 
-/* The durations of each verb, of which the median is taken. */
+/* The durations of each verb in earlier moves. Their median is used. */
 struct forecast_sample {
     unsigned n[VG_MOVE_VERB_MAX];
     double s[VG_MOVE_VERB_MAX][LEARN_MAX];
     unsigned n_copied;
     double copied[LEARN_MAX]; /* in bytes */
-    double rate[LEARN_MAX];   /* in bytes a second */
+    double rate[LEARN_MAX];   /* in bytes per second */
     unsigned n_released, n_restored;
-    double release[LEARN_MAX], restore[LEARN_MAX]; /* in bytes of GPU memory a second */
+    double release[LEARN_MAX], restore[LEARN_MAX]; /* in bytes of GPU memory per second */
     unsigned moves;
 };
 
@@ -63,7 +63,7 @@ forecast_median(double *values, unsigned n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* Returns how long the driver copied the programs of a move, all side by side; 0: not told. */
+/* Returns how long the driver copied the programs of a move, all concurrently, or 0 if unknown. */
 static double
 forecast_driver_s(const struct vg_migration *move, enum vg_move_verb verb)
 {
@@ -77,7 +77,7 @@ forecast_driver_s(const struct vg_migration *move, enum vg_move_verb verb)
     return (double)longest_ns / (double)VG_NS_PER_S;
 }
 
-/* Takes the driver's time from a step's, and learns the rate. Returns the rest. */
+/* Subtracts the driver's time from a step's and records the driver's rate. Returns the rest. */
 static double
 forecast_rest_s(struct forecast_sample *sample, const struct vg_migration *move,
                 enum vg_move_verb verb, double s)
@@ -159,8 +159,7 @@ vg_forecast_learn(const GPtrArray *moves, const char *uuid, struct vg_forecast_p
 
 /* ---- steps ---- */
 
-/* Returns the rate of the copying, which is the highest one that is allowed, or that of earlier
- * moves. */
+/* Returns the copying rate: that of earlier moves or the link's, up to the configured maximum. */
 static double
 forecast_rate(const struct vg_forecast_facts *facts)
 {
@@ -173,9 +172,9 @@ forecast_rate(const struct vg_forecast_facts *facts)
     return most > 0 ? MIN(most, usual) : usual;
 }
 
-/* Returns how much is copied. While the VM moves, the guest's memory also holds what programs have
- * in GPU memory, in pages that were free before and so would not have been copied. What the guest
- * rewrites during a pass is copied in the next one, until the rest fits into the switch. */
+/* Returns how much is copied. During the move, the guest's memory also holds the programs' GPU
+ * memory, in previously free pages that would not be copied otherwise. Memory that the guest
+ * rewrites during a pass is copied in the next pass, until the rest fits into the switch. */
 static double
 forecast_bytes(const struct vg_forecast_facts *facts, double rate)
 {
@@ -203,7 +202,7 @@ forecast_copy_s(const struct vg_forecast_facts *facts)
     return bytes / rate + (double)facts->stun_ns / (double)VG_NS_PER_S;
 }
 
-/* Returns the duration of a verb in earlier moves, or the one that is assumed. */
+/* Returns the duration of a verb in earlier moves, or the default. */
 static double
 forecast_took_s(enum vg_move_verb verb, const struct vg_forecast_facts *facts, double otherwise)
 {
@@ -280,7 +279,7 @@ vg_forecast_make(bool has_gpus, bool has_agent, const struct vg_forecast_facts *
         step->expected_s = forecast_expected_s(verb, facts);
         step->deadline_s = forecast_deadline_s(verb, facts, limits);
         ret->expected_s += step->expected_s;
-        /* One that goes away stands still within two of them alone. */
+        /* Programs that use a proxy during the move are paused only in these two verbs. */
         const bool stands = facts->is_away ? verb == VG_MOVE_QUIESCE || verb == VG_MOVE_RESUME
                                            : verb >= VG_MOVE_QUIESCE && verb <= VG_MOVE_RESUME;
         if (has_gpus && !facts->native && stands)

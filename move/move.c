@@ -9,18 +9,18 @@
 
 #define WAITS_MAX 100
 
-/* The tries of a verb whose cause of failure may pass. */
+/* The maximum number of attempts if the cause of a failure is temporary. */
 #define PASSING_MAX 4
 
-/* The verbs: the state in which each runs on the way forward, how long it may take, and how often
- * it may fail before it is given up. */
+/* The verbs, each with its state on the way forward, its time limit, and its maximum number of
+ * failures. */
 static const struct {
     const char *name;
     enum vg_migration_state state;
     int64_t deadline_ns;
     unsigned tries;
 } verbs[] = {
-    /* A host that does not answer is asked for some minutes, as it may be starting again. */
+    /* A host that does not answer is queried for some minutes, as it may be restarting. */
     [VG_MOVE_LOOK] = {"look", VG_MIGRATION_STATE_MAX, 30 * S, 10},
     [VG_MOVE_PRECHECK] = {"precheck", VG_MIGRATION_PRECHECKING, 30 * S, 1},
     [VG_MOVE_RESERVE] = {"reserve", VG_MIGRATION_RESERVING, 15 * S, 1},
@@ -80,7 +80,7 @@ move_given_up(const struct vg_move *move, enum vg_move_verb verb)
     return move->failures[verb] >= verbs[verb].tries;
 }
 
-/* Returns whether the VM has been touched, so that a failure leaves something to undo. */
+/* Returns whether the move has changed the VM, so that a failure must be undone. */
 static bool
 move_has_touched(const struct vg_move *move)
 {
@@ -88,7 +88,8 @@ move_has_touched(const struct vg_move *move)
            move->asked[VG_MOVE_MIGRATE];
 }
 
-/* Returns whether the guest may have let go of its GPUs: it was asked to, and has not denied it. */
+/* Returns whether the guest may have released its GPUs: it has received the request, and has not
+ * reported that nothing changed. */
 static bool
 move_guest_waits(const struct vg_move *move)
 {
@@ -96,14 +97,14 @@ move_guest_waits(const struct vg_move *move)
            !move->guest_as_before;
 }
 
-/* Returns whether a verb has failed, and has not been done since. */
+/* Returns whether a verb has failed and not succeeded since then. */
 static bool
 move_has_failed(const struct vg_move *move, enum vg_move_verb verb)
 {
     return move->failures[verb] > 0 && !move->done[verb];
 }
 
-/* Returns whether the target has no GPU for the VM that has arrived there. */
+/* Returns whether the target has no GPU for the VM. */
 static bool
 move_finds_no_gpu(const struct vg_move *move)
 {
@@ -128,8 +129,7 @@ move_release_and_end(struct vg_move *move)
     return move_end(move);
 }
 
-/* Ends the move, after the VM's definitions were put right: a move that did not reach its goal may
- * leave them changed. */
+/* Ends the move, after tidying up the VM's definitions: a failed move may leave them changed. */
 static enum vg_move_verb
 move_tidy_and_end(struct vg_move *move)
 {
@@ -146,7 +146,7 @@ move_forward_from_source(const struct vg_move *move)
         return VG_MOVE_PRECHECK;
     if (move->has_gpus && !move->done[VG_MOVE_RESERVE])
         return VG_MOVE_RESERVE;
-    /* The guest goes on with its GPUs. */
+    /* The guest continues to use its GPUs. */
     if (move->native)
         return VG_MOVE_MIGRATE;
     if (move->has_gpus && move->has_agent && !move->done[VG_MOVE_QUIESCE])
@@ -156,8 +156,8 @@ move_forward_from_source(const struct vg_move *move)
     return VG_MOVE_MIGRATE;
 }
 
-/* Chooses the next verb once the VM has arrived. If the guest does not take its GPUs up, or the
- * host does not look right, that is no reason to move it again. */
+/* Chooses the next verb after the VM has arrived. A failure to resume the guest or to verify the
+ * host is no reason to move the VM again. */
 static enum vg_move_verb
 move_on_target(struct vg_move *move)
 {
@@ -186,7 +186,7 @@ move_back_on_source(struct vg_move *move)
 static enum vg_move_verb
 move_back_from_target(struct vg_move *move)
 {
-    /* Perhaps some of the GPUs are there. */
+    /* Some of the GPUs may be attached. */
     if (move->facts.gpu == VG_GPU_PARTLY && !move_given_up(move, VG_MOVE_DETACH))
         return VG_MOVE_DETACH;
     if (move->facts.gpu == VG_GPU_DETACHED && !move_given_up(move, VG_MOVE_RETURN))
@@ -235,7 +235,7 @@ vg_move_next(struct vg_move *move)
 
 /* ---- outcomes ---- */
 
-/* Records the outcome of a look, and decides on the direction. */
+/* Records the place of the VM and its GPUs, and chooses the direction. */
 static void
 move_take_facts(struct vg_move *move, const struct vg_move_facts *facts)
 {
@@ -243,7 +243,7 @@ move_take_facts(struct vg_move *move, const struct vg_move_facts *facts)
     move->looked =
         facts->final || (facts->place != VG_PLACE_MOVING && facts->place != VG_PLACE_UNKNOWN);
     if (!move->looked) {
-        /* The move waits for a migration that goes on without it, but not for ever. */
+        /* The move waits for a migration that continues independently, but not indefinitely. */
         if (facts->place == VG_PLACE_UNKNOWN || ++move->waits > WAITS_MAX)
             move->failures[VG_MOVE_LOOK]++;
         return;
@@ -258,7 +258,7 @@ move_take_facts(struct vg_move *move, const struct vg_move_facts *facts)
         move->back = true;
 }
 
-/* Records what is true after a verb that has succeeded. */
+/* Records the effects of a verb that has succeeded. */
 static void
 move_take_success(struct vg_move *move, enum vg_move_verb verb)
 {
@@ -300,7 +300,7 @@ static void
 move_take_failure(struct vg_move *move, enum vg_move_verb verb)
 {
     move->failures[verb]++;
-    /* A reservation lapses by itself, and a failed look is no failure of the move. */
+    /* A reservation expires automatically. A failed look is not a failure of the move. */
     if (verb != VG_MOVE_RELEASE && verb != VG_MOVE_LOOK)
         move->failed = true;
     move->looked = false;
@@ -383,8 +383,8 @@ vg_move_replay(struct vg_move *move, enum vg_move_verb verb, bool ended, bool ok
         move->running = VG_MOVE_VERB_MAX;
         return;
     }
-    /* A verb that was under way may have been done or not. It counts as failed, but not as a
-     * try. */
+    /* A verb that was interrupted may have succeeded or not. It counts as failed, but not as an
+     * attempt. */
     if (ended)
         vg_move_report(move, ok, NULL);
     move->running = VG_MOVE_VERB_MAX;
@@ -402,7 +402,7 @@ vg_move_retry(struct vg_move *move)
 {
     memset(move->failures, 0, sizeof(move->failures));
     memset(move->passing, 0, sizeof(move->passing));
-    /* The reservation has been given up, and a tidied definition may have to be tidied again. */
+    /* The reservation was released, and the definitions may need tidying again. */
     move->done[VG_MOVE_RESERVE] = false;
     move->done[VG_MOVE_RELEASE] = false;
     move->done[VG_MOVE_TIDY] = false;

@@ -38,7 +38,7 @@ vg_path_check_free(void *check)
 
 struct paths_case {
     const struct vg_path_need *need;
-    const struct vg_path_seen *here; /* NULL if it is not known to be there */
+    const struct vg_path_seen *here; /* NULL if it is unknown whether the path exists */
     const struct vg_path_seen *there;
     const char *from, *to;
     struct vg_path_check *check;
@@ -47,7 +47,7 @@ struct paths_case {
 static void paths_say(struct paths_case *one, enum vg_path_verdict verdict, const char *fmt, ...)
     G_GNUC_PRINTF(3, 4);
 
-/* The last sentence counts. */
+/* Records a verdict and its text, which replace earlier ones. */
 static void
 paths_say(struct paths_case *one, enum vg_path_verdict verdict, const char *fmt, ...)
 {
@@ -88,7 +88,7 @@ paths_judge_device(struct paths_case *one)
                   need->use);
 }
 
-/* Judges a file on a file system that only the target has. */
+/* Judges a file on a local file system of the target. */
 static void
 paths_judge_local(struct paths_case *one)
 {

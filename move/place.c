@@ -18,8 +18,8 @@ vg_place_of_hosts(const struct vg_place_answer *source, const struct vg_place_an
     const bool is_here = source->known && source->place == VG_DOMAIN_HERE;
     const bool is_there = target->known && target->place == VG_DOMAIN_HERE;
 
-    /* A migration pauses the VM on the source before it runs on the target, so one that runs here
-     * is not there, whether the target answers or not. */
+    /* A migration pauses the VM on the source before it runs on the target. A VM that runs on the
+     * source therefore does not run on the target, whether the target answers or not. */
     if (is_here)
         return is_there ? VG_PLACE_BOTH : VG_PLACE_SOURCE;
     if (place_is_moving(source) || place_is_moving(target))
@@ -28,8 +28,7 @@ vg_place_of_hosts(const struct vg_place_answer *source, const struct vg_place_an
         return VG_PLACE_TARGET;
     if (!source->known || !target->known)
         return VG_PLACE_UNKNOWN;
-    /* The VM stands still on a host, and that is its place if the other host is known to be without
-     * it. */
+    /* A paused VM is in its place if the other host certainly does not have it. */
     if (source->place == VG_DOMAIN_STILL)
         return target->place == VG_DOMAIN_STILL ? VG_PLACE_BOTH : VG_PLACE_SOURCE;
     return target->place == VG_DOMAIN_STILL ? VG_PLACE_TARGET : VG_PLACE_NOWHERE;

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "model/vm-name.h"
 
-#define NAMED_MAX 8u /* in one sentence */
+#define NAMED_MAX 8u /* the maximum number of names in a sentence */
 
 void
 vg_proxy_choice_clear(struct vg_proxy_choice *choice)
@@ -105,7 +105,7 @@ vg_proxy_choice_keep_gpu(struct vg_proxy_choice *choice, const char *gpu, GError
     return 0;
 }
 
-/* Keeps only the VM's sockets that its programs reach. */
+/* Retains only those sockets of the VM that its programs can reach. */
 static int
 choice_keep_vm(struct vg_proxy_choice *choice, const char *vm, const char *uuid, GError **err)
 {

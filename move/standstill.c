@@ -15,7 +15,7 @@ vg_standstill_begin(struct vg_migration *record, const struct vg_move *machine,
         record->standstill_began_ns = at_ns;
 }
 
-/* Returns how long the programs stood still that came back from a proxy; 0: not all of them did. */
+/* Returns how long programs were paused that returned from a proxy, or 0 if some did not return. */
 static int64_t
 standstill_of_switches(const struct vg_guest_programs *guest)
 {

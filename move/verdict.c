@@ -7,14 +7,15 @@
 
 #define NS_PER_S 1e9
 
-/* A step counts if it was measured for this part of it. So many of the steps must count. */
+/* The minimum measured part of a step for it to count, and the minimum part of the steps that must
+ * count. */
 #define STEP_PART  0.8
 #define STEPS_PART 0.8
 
-/* Neighbouring steps are alike. So no more means than this are taken for independent. */
+/* Neighbouring steps are correlated, so at most this many means are treated as independent. */
 #define SAMPLES_MAX 10
 
-/* VMs whose work changes by more than this factor do not show what the move did. */
+/* If the VMs' work changes by more than this factor, the effect of the move cannot be judged. */
 #define WORK_FACTOR 2.0
 
 struct vg_verdict_host *
@@ -58,8 +59,8 @@ verdict_is_good(const struct vg_verdict_step *step)
     return step->known && (double)step->measured_ns >= STEP_PART * VG_VERDICT_STEP_NS;
 }
 
-/* Checks that enough of one side is measured, and that the number of VMs stays the same. Returns
- * the reason against it, which the caller frees, or NULL and *ret_vms. */
+/* Checks that enough steps of one side were measured, and that the number of VMs is constant.
+ * Returns NULL and *ret_vms, or the reason against it, which the caller frees. */
 static char *
 verdict_check_side(const struct vg_verdict_host *host, bool after, double *ret_vms)
 {
@@ -92,8 +93,8 @@ verdict_check_side(const struct vg_verdict_host *host, bool after, double *ret_v
     return NULL;
 }
 
-/* Returns why a host cannot be judged, which the caller frees, or NULL and the VMs it had before.
- */
+/* Returns NULL and the number of VMs before the move, or why the host cannot be judged. The caller
+ * frees the reason. */
 static char *
 verdict_check_host(const struct vg_verdict_host *host, double *ret_vms)
 {
@@ -136,7 +137,7 @@ verdict_mean_of(const double *values, guint n)
     return ret;
 }
 
-/* Takes the mean of neighbouring samples, so that no more than SAMPLES_MAX are left. */
+/* Combines neighbouring samples so that at most SAMPLES_MAX means remain. */
 static struct verdict_mean
 verdict_batch(const GArray *samples)
 {
@@ -152,7 +153,7 @@ verdict_batch(const GArray *samples)
     return verdict_mean_of(means, n);
 }
 
-/* Adds or takes off an independent mean (Welch and Satterthwaite). */
+/* Adds or subtracts an independent mean (Welch and Satterthwaite). */
 static struct verdict_mean
 verdict_combine(struct verdict_mean x, struct verdict_mean y, double factor)
 {
@@ -178,7 +179,7 @@ verdict_student(double freedom)
 
 /* ---- sums of hosts ---- */
 
-/* What is summed up. */
+/* The figure that is summed up. */
 enum verdict_what { VERDICT_LOST, VERDICT_WORK, VERDICT_GPU };
 
 static double
@@ -195,7 +196,7 @@ verdict_rate(const struct vg_verdict_step *step, enum verdict_what what)
     }
 }
 
-/* Appends the sums over the hosts, of each step that counts on all of them. */
+/* Returns the sums over the hosts for each step that counts on all of them. */
 static GArray *
 verdict_sums(const GPtrArray *hosts, bool after, enum verdict_what what)
 {
@@ -216,13 +217,13 @@ verdict_sums(const GPtrArray *hosts, bool after, enum verdict_what what)
     return sums;
 }
 
-/* The figures of a host, or of several together. */
+/* The figures of one host or several hosts. */
 struct verdict_sides {
     double lost[2]; /* cores; before and after */
     double work[2];
     bool gpu_known;
     double gpu[2];              /* engines */
-    struct verdict_mean change; /* of what counts, from before to after */
+    struct verdict_mean change; /* the change of the judged figure, from before to after */
 };
 
 static double
@@ -235,7 +236,7 @@ verdict_plain_mean(const GArray *values)
     return values->len > 0 ? sum / values->len : 0;
 }
 
-/* Adds up some hosts. gpu_weight: 0 if the waiting for GPUs is not to count. */
+/* Sums up the figures of hosts. gpu_weight is 0 if the time waiting for GPUs does not count. */
 static struct verdict_sides
 verdict_sides_of(const GPtrArray *hosts, double gpu_weight)
 {
@@ -266,7 +267,7 @@ verdict_sides_of(const GPtrArray *hosts, double gpu_weight)
 
 /* ---- the hosts for comparison ---- */
 
-/* Keeps the hosts that serve: those with VMs, and with all of their figures. */
+/* Chooses the hosts that can be compared: they have VMs and complete figures. */
 static GPtrArray *
 verdict_choose_others(const struct vg_verdict_question *question, bool with_gpu)
 {
@@ -286,8 +287,8 @@ verdict_choose_others(const struct vg_verdict_question *question, bool with_gpu)
     return chosen;
 }
 
-/* Computes the mean change of these hosts. The variance within hosts or between hosts counts,
- * whichever is larger. */
+/* Computes the mean change of these hosts, with the larger of the variances within and between
+ * hosts. */
 static struct verdict_mean
 verdict_others_change(const GPtrArray *others, double gpu_weight)
 {
@@ -326,13 +327,13 @@ verdict_cannot_tell(struct vg_move_verdict *ret, char *take_why)
     ret->why = take_why;
 }
 
-/* Writes the result that the interval of the gain allows. */
+/* Stores the result that follows from the confidence interval of the gain. */
 static void
 verdict_decide(const struct vg_verdict_question *question, double predicted, double gain,
                double half, struct vg_move_verdict *ret)
 {
-    /* Half of what was predicted, or a harm as large, must be excluded before a move had no effect.
-     */
+    /* "No effect" requires that the interval excludes half of the predicted gain, and equal
+     * harm. */
     const double least = MAX(question->min_gain, question->predicted ? predicted / 2 : 0);
     const char *beside =
         ret->others->len == 0 ? "; there was no other host with VMs to compare with" : "";
@@ -355,8 +356,8 @@ verdict_decide(const struct vg_verdict_question *question, double predicted, dou
     }
 }
 
-/* Returns whether the VMs want a different amount of CPU time than before. Their losses can then
- * not be compared. */
+/* Returns whether the VMs' demand for CPU time has changed, so that their losses cannot be
+ * compared. */
 static bool
 verdict_work_changed(const struct vg_verdict_question *question, const struct verdict_sides *sides)
 {
