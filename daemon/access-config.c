@@ -47,7 +47,7 @@ vg_access_config_check(const struct vg_daemon_config *config, GError **err)
     return 0;
 }
 
-/* Returns whether the list of subjects, which are separated by ';', contains this one. */
+/* Returns whether the list of subjects, separated by ';', contains this subject. */
 static bool
 access_config_has(const char *subjects, const char *subject)
 {

@@ -38,7 +38,7 @@ vg_act_config_add_policy(struct vg_conf_key *keys)
     size_t at = 0;
 
     for (size_t i = 0; i < vg_policy_n_keys; i++) {
-        /* These keys start the group that has both kinds. */
+        /* [policy] contains both kinds of keys. The keys of moves come first. */
         if (i > 0 && strcmp(vg_policy_keys[i].group, "policy") == 0 &&
             strcmp(vg_policy_keys[i - 1].group, "policy") != 0) {
             memcpy(&keys[at], vg_act_keys, sizeof(vg_act_keys));
@@ -100,6 +100,6 @@ vg_act_config_rules(const struct vg_daemon_config *config, struct vg_act_rules *
         .cooldown_ns = config->act_cooldown_ns,
         .error_budget = config->act_error_budget,
     };
-    /* It was checked when it was read. */
+    /* The value was checked when it was read. */
     (void)!vg_act_window_parse(config->act_window, &ret->window, NULL);
 }

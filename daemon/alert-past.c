@@ -12,7 +12,7 @@
 
 #define VG_LOG_TAG "alert"
 
-/* Returns a member that is a string, or NULL. */
+/* Returns a string member, or NULL. */
 static const char *
 alert_past_text(json_object *event, const char *name)
 {
@@ -44,22 +44,22 @@ alert_past_new(json_object *event, int64_t at_ns)
     alert->uuid = g_strdup(alert_past_text(event, "uuid"));
     alert->lost_cores = alert_past_number(event, "lost_cores");
     alert->limit = alert_past_number(event, "limit");
-    /* A number of seconds that was written from nanoseconds is exact only after rounding. */
+    /* A number of seconds that was converted from nanoseconds is exact only after rounding. */
     alert->for_ns = (int64_t)(alert_past_number(event, "for_s") * (double)VG_NS_PER_S + 0.5);
     alert->since_ns =
         json_object_object_get_ex(event, "since_ns", &since) ? json_object_get_int64(since) : at_ns;
     return alert;
 }
 
-/* Takes an event in the order of time: raised holds those that are raised after it, by alert and
- * VM. */
+/* Applies an event, in chronological order. Then raised contains the alerts that are raised, by
+ * alert and VM. */
 static void
 alert_past_take(GHashTable *raised, const struct vg_happening *happening)
 {
     g_autoptr(json_object) event = json_tokener_parse(happening->text);
     const char *name = alert_past_text(event, "alert"), *what = alert_past_text(event, "what");
 
-    /* An alert that is none of the configuration has no limit. */
+    /* An alert that does not come from the configuration has no limit. */
     if (!name || !what || !(alert_past_number(event, "limit") > 0))
         return;
     const char *uuid = alert_past_text(event, "uuid"), *vm = alert_past_text(event, "vm");
@@ -72,7 +72,7 @@ alert_past_take(GHashTable *raised, const struct vg_happening *happening)
     g_free(key);
 }
 
-/* Tells the end of an alert whose rule is no longer there. */
+/* Reports the end of an alert whose rule no longer exists. */
 static void
 alert_past_end(const struct vg_active_alert *alert, vg_event_log *events)
 {

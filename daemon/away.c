@@ -17,32 +17,32 @@
 
 #define VG_LOG_TAG "daemon"
 
-/* What the file says, and then the id of the kernel's boot. All texts are of one length, so that a
- * full disk does not matter once the file is there. */
+/* The words in the file, each followed by the kernel's boot id. All contents have the same length,
+ * so that a full disk does not matter once the file exists. */
 #define AWAY_RUNNING "running "
 #define AWAY_STOPPED "stopped "
 #define AWAY_LEN     (sizeof(AWAY_RUNNING) - 1)
 
-/* Clocks are slewed by less than a ms in a second; what is more has been set. */
+/* A clock is slewed by less than 1 ms per second. A larger change means that it was set. */
 #define AWAY_SET_NS (500 * VG_NS_PER_MS)
 
-/* The time between two looks at the clock, and the longest wait for a disk at the end. */
+/* The interval of clock checks, and the maximum time to wait for a disk at the end. */
 #define AWAY_LOOK_NS VG_NS_PER_S
 #define AWAY_END_NS  VG_NS_PER_S
 
-/* Two clocks are read one after the other; they are read again if more time passed between. */
+/* Both clocks are read again if more time than this passed between the reads. */
 #define AWAY_READ_NS   (20 * VG_NS_PER_MS)
 #define AWAY_READS_MAX 5
 
 struct vg_away {
-    int fd; /* -1: the file cannot be written */
+    int fd; /* -1 if the file cannot be written */
     char *boot;
     vg_event_log *events;
-    vg_thread *thread; /* the only one that uses the other members; NULL: there was none left */
-    int64_t offset_ns; /* the clock - CLOCK_MONOTONIC when it was last looked at */
+    vg_thread *thread; /* the only user of the other members; NULL if it could not be started */
+    int64_t offset_ns; /* the clock - CLOCK_MONOTONIC at the last check */
 };
 
-/* Reads the offset of the clock. Returns false if this thread has no CPU to do so. */
+/* Reads the clock's offset. Returns false if this thread gets too little CPU time for this. */
 static bool
 away_read_offset(int64_t *ret)
 {
@@ -79,7 +79,7 @@ away_beat(const vg_away *away)
         futimens(away->fd, times);
 }
 
-/* Tells how the run before ended; text is what the file says. NULL: it cannot be told. */
+/* Returns how the previous run ended, according to the file's text, or NULL if unknown. */
 static const char *
 away_how(const vg_away *away, const char *text)
 {
@@ -107,14 +107,14 @@ away_tell(const vg_away *away)
     vg_json_add_string(data, "what", "away");
     vg_json_add_string(data, "ended", how);
     vg_json_add_int64(data, "since_ns", since_ns);
-    /* The clock may have been set back meanwhile. */
+    /* The clock may have been set back in the meantime. */
     const double for_s = (double)(now_ns - since_ns) / (double)VG_NS_PER_S;
     vg_json_add(data, "for_s", for_s >= 0 ? vg_json_new_double(for_s) : NULL);
     vg_log_notice("vgpud was not running ended=\"%s\" for_s=%.3f", how, for_s);
     vg_event_log_add(away->events, VG_HAPPENING_MEASURING, data);
 }
 
-/* Tells if the clock was set since the last look. */
+/* Reports if the clock was set since the last check. */
 static void
 away_look(vg_away *away)
 {
@@ -141,7 +141,7 @@ away_run(vg_thread *self, void *arg)
 
     while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + AWAY_LOOK_NS)) {
         away_beat(away);
-        /* The disk may have taken long, and vgpud may be ending by now. */
+        /* Writing may have taken long, so that vgpud is already ending. */
         if (!vg_thread_stopping(self))
             away_look(away);
     }
@@ -188,7 +188,7 @@ vg_away_free(vg_away *away)
     vg_thread_stop(away->thread);
     while (away->thread && !vg_thread_ended(away->thread)) {
         if (vg_clock_monotonic_ns() >= until_ns) {
-            /* What it still uses stays until the process is gone. */
+            /* The objects that it still uses exist until the process ends. */
             vg_thread_leave(away->thread);
             return;
         }

@@ -11,7 +11,7 @@
 #include "policy/acts.h"
 
 struct act_past {
-    int64_t revision;  /* of the leader's key when etcd was read; 0 before that */
+    int64_t revision;  /* of the leader's key when etcd was read, or 0 */
     GHashTable *lists; /* host -> vg_act_past */
 };
 
@@ -44,7 +44,7 @@ act_moves_clear(struct act_moves *moves)
 
 /* ---- etcd ---- */
 
-/* Reads etcd after this host has become the leader: another one may have written since. */
+/* Reads etcd after this host has become the leader: another leader may have written to it. */
 static int
 act_past_load(struct act_past *past, vg_acts *acts, int64_t revision, GError **err)
 {
@@ -73,7 +73,7 @@ act_past_text(const vg_act_past *list)
     return vg_json_to_text(object, false);
 }
 
-/* Replaces a list, in etcd first. A list without moves is removed. */
+/* Replaces a list, first in etcd. A list without moves is removed. */
 static int
 act_past_put(struct act_past *past, vg_acts *acts, vg_act_past *take_list, GError **err)
 {
@@ -95,7 +95,7 @@ act_past_put(struct act_past *past, vg_acts *acts, vg_act_past *take_list, GErro
     return 0;
 }
 
-/* Brings the list of each host up to date: those that answered, and those that no longer exist. */
+/* Updates the list of each host that answered, and removes those of hosts that no longer exist. */
 static int
 act_past_update(struct act_past *past, vg_acts *acts, const GPtrArray *hosts, int64_t since_ns,
                 GError **err)
@@ -126,7 +126,7 @@ act_past_update(struct act_past *past, vg_acts *acts, const GPtrArray *hosts, in
 
 /* ---- moves ---- */
 
-/* Returns why the moves of a host may not all be known, or NULL. */
+/* Returns why some moves of a host may be unknown, or NULL. */
 static char *
 act_why_unknown(const struct vg_host_moves *host, int64_t since_ns)
 {
@@ -142,7 +142,7 @@ act_why_unknown(const struct vg_host_moves *host, int64_t since_ns)
     return NULL;
 }
 
-/* Adds the moves that are only in etcd. */
+/* Adds the moves that are recorded only in etcd. */
 static void
 act_past_add(const struct act_past *past, struct act_moves *ret)
 {

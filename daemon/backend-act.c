@@ -20,24 +20,24 @@
 
 #define VG_LOG_TAG "act"
 
-/* The time between two checks while moves are under way or wait, and otherwise. */
+/* The time between two checks while moves are running or waiting, and otherwise. */
 #define BUSY_NS (3 * VG_NS_PER_S)
 #define REST_NS (30 * VG_NS_PER_S)
 
-/* An older plan is not started: the load may have changed since. */
+/* An older plan is not started, as the load may have changed. */
 #define PLAN_AGE_NS (600 * VG_NS_PER_S)
 
 struct backend_act {
     vg_acts *acts;
-    atomic_uint_fast64_t started, undone; /* moves, since the start */
-    atomic_bool spent;                    /* the error budget is, as far as this host knows */
-    /* These belong to the thread "leader-plan". */
-    vg_plan *plan;    /* the newest one, until it is carried out; or NULL */
-    int64_t plan_ns;  /* CLOCK_MONOTONIC, when it was made */
-    int64_t next_ns;  /* CLOCK_MONOTONIC, of the next look */
-    int64_t revision; /* of the leader's key at the last look */
+    atomic_uint_fast64_t started, undone; /* the number of moves since vgpud started */
+    atomic_bool spent;                    /* the error budget is spent, as far as this host knows */
+    /* Only the thread "leader-plan" uses these members. */
+    vg_plan *plan;    /* the newest plan until it is carried out, or NULL */
+    int64_t plan_ns;  /* CLOCK_MONOTONIC, when the plan was made */
+    int64_t next_ns;  /* CLOCK_MONOTONIC, the time of the next check */
+    int64_t revision; /* of the leader's key at the last check */
     struct act_past *past;
-    bool has_vm_mode; /* the mode of a VM was 'act' when the hosts were last read */
+    bool has_vm_mode; /* whether a VM had the mode 'act' when the hosts were last read */
 };
 
 struct backend_act *
@@ -90,7 +90,7 @@ backend_act_take(vg_daemon_backend *backend, const vg_plan *plan)
 
 /* ---- what is known ---- */
 
-/* Everything that a check uses; facts borrow from it. */
+/* The data of a check. facts borrows from the other members. */
 struct act_look {
     vg_daemon_backend *backend;
     struct vg_act_rules rules;
@@ -125,7 +125,7 @@ act_minute_of_week(int64_t now_ns)
     return (local.tm_wday + 6) % 7 * VG_DAY_MINUTES + local.tm_hour * 60 + local.tm_min;
 }
 
-/* Returns why automatic moves may not start whatever the plan says, or NULL. */
+/* Returns why no automatic move may start, whatever the plan, or NULL. */
 static char *
 act_why_stopped(const struct act_look *look)
 {
@@ -165,7 +165,7 @@ act_has_vm_mode(const vg_snapshot *snapshot)
     return false;
 }
 
-/* Sets the facts that policy/acts.h asks for. */
+/* Sets the facts for policy/acts.h. */
 static void
 act_set_facts(struct act_look *look)
 {
@@ -208,7 +208,7 @@ act_keep(struct act_look *look, int64_t revision, const char *before, GError **e
     return vg_acts_write(look->backend->act->acts, revision, acting, err);
 }
 
-/* Raises an alert when the error budget is spent, and clears it. */
+/* Raises an alert while the error budget is spent, and clears it. */
 static void
 act_report_spent(vg_daemon_backend *backend, const vg_acting *acting)
 {
@@ -230,7 +230,7 @@ act_report_spent(vg_daemon_backend *backend, const vg_acting *acting)
 
 /* ---- starting a move ---- */
 
-/* Records the automatic move and its plan in the audit log. Without this entry, nothing starts. */
+/* Records the automatic move and its plan in the audit log. No move starts without this entry. */
 static int
 act_audit(const struct act_look *look, const struct vg_act_move *move, GError **err)
 {
@@ -254,7 +254,7 @@ act_audit(const struct act_look *look, const struct vg_act_move *move, GError **
     return vg_journal_audit(look->backend->parts.journal, &entry, err);
 }
 
-/* Stores the plan in the journal of this host. Another host may have made it. */
+/* Stores the plan in this host's journal. Another host may have made it. */
 static int
 act_save_plan(const struct act_look *look, GError **err)
 {
@@ -270,7 +270,7 @@ act_save_plan(const struct act_look *look, GError **err)
     return vg_journal_save_plan(look->backend->parts.journal, &saved, &made_ns, err);
 }
 
-/* Returns the move that is reversed, or NULL. */
+/* Returns the move to be reversed, or NULL. */
 static const struct vg_migration *
 act_find_undone(const struct act_look *look, const struct vg_act_move *move)
 {
@@ -282,7 +282,7 @@ act_find_undone(const struct act_look *look, const struct vg_act_move *move)
     return NULL;
 }
 
-/* Asks the source of a move to start it. */
+/* Requests the move from its source. */
 static struct vg_migration *
 act_ask(const struct act_look *look, const struct vg_act_move *move, int64_t revision, GError **err)
 {
@@ -310,7 +310,7 @@ act_ask(const struct act_look *look, const struct vg_act_move *move, int64_t rev
     return backend->ops.moves->migrate(backend, &request, &known, &peer, err);
 }
 
-/* Returns whether a source that answers so has certainly not started the move. */
+/* Returns whether this error proves that the source has not started the move. */
 static bool
 act_is_refusal(const GError *error)
 {
@@ -325,8 +325,8 @@ static void
 act_start(const struct act_look *look, struct vg_act_move *move, int64_t revision)
 {
     struct backend_act *act = look->backend->act;
-    /* A repeated order may be refused because the first one has started the move. It has an audit
-     * entry of its own, because a leader may have ended before it wrote one. */
+    /* A repeated request may be refused because the first one has started the move. Each request
+     * has its own audit entry, because a leader may have ended before it wrote the first. */
     const bool again = move->asked_ns != look->facts.now_ns;
     g_autoptr(GError) error = NULL;
     g_autoptr(vg_migration) record = NULL;
@@ -361,7 +361,7 @@ act_start(const struct act_look *look, struct vg_act_move *move, int64_t revisio
 
 /* ---- a check ---- */
 
-/* Decides what starts. The plan that waits is taken if nothing else is under way. */
+/* Decides which moves start. The waiting plan is used if no other move is running. */
 static void
 act_decide(struct act_look *look, GPtrArray *start)
 {
@@ -405,7 +405,7 @@ act_run(struct act_look *look, vg_leader *leader, int64_t revision, GError **err
     return start->len > 0 ? act_keep(look, revision, NULL, err) : 0;
 }
 
-/* Reads only the necessary data, because it queries all hosts. */
+/* Reads only the necessary data, because each query goes to all hosts. */
 static int
 act_prepare(struct act_look *look, int64_t revision, GError **err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers the API's question about the moves of all hosts.
+ * Answers API requests for the moves of all hosts.
  */
 #include "config.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers a scheduler from what this host and its peers have in memory, so that no answer is slow.
+ * Answers a scheduler's requests from this host's and its peers' snapshots in memory, so that every
+ * answer is fast.
  */
 #include "config.h"
 
@@ -17,21 +18,21 @@
 
 struct arrivals_known {
     const struct vg_snap_host *host;
-    const vg_arrival_hosts *hosts; /* it is one of them ... */
-    size_t at;                     /* ... with this index */
+    const vg_arrival_hosts *hosts; /* contains the host */
+    size_t at;                     /* its index in hosts */
     guint from;                    /* 0 for this host, otherwise 1 + the index of the peer's copy */
 };
 
-/* Indexes of the hosts, VMs and types that a scheduler may ask about. They are made again only when
- * a snapshot has changed, since with 1,000 hosts and 10,000 VMs that costs as much as an answer.
- * References are counted, and the contents do not change. */
+/* Indexes of the hosts, VMs and types that a scheduler may query. They are rebuilt only when a
+ * snapshot has changed: for 1,000 hosts and 10,000 VMs, this takes as long as an answer. They are
+ * reference-counted and immutable. */
 struct arrivals_fleet {
     vg_view *view;     /* NULL if nothing has been measured here yet */
     GPtrArray *copies; /* struct vg_peer_copy; the other members point into them */
     GPtrArray *loads;  /* vg_arrival_hosts of each snapshot */
     GHashTable *hosts; /* struct arrivals_known by name and, in lower case, by UUID */
-    GHashTable *vms;   /* struct vg_snap_vm by UUID */
-    GHashTable *types; /* types of vGPUs (char *), by their trait */
+    GHashTable *vms;   /* struct vg_snap_vm, by UUID */
+    GHashTable *types; /* vGPU types (char *), by trait */
     GArray *known;     /* struct arrivals_known */
 };
 
@@ -62,15 +63,16 @@ backend_arrivals_unref(struct arrivals_fleet *fleet)
         g_atomic_rc_box_release_full(fleet, arrivals_clear);
 }
 
-/* Returns the loads of a snapshot, which the caller unrefs: those that the older indexes have of
- * it, likely at the place `hint`, or else new ones. older is NULL if there are none. */
+/* Returns the loads of a snapshot, from the older indexes if they have it, otherwise newly
+ * computed. hint is its likely index in the older ones. older may be NULL. The caller unrefs the
+ * result. */
 static vg_arrival_hosts *
 arrivals_need_loads(const struct arrivals_fleet *older, const vg_snapshot *snapshot, guint hint,
                     const struct vg_policy_config *policy)
 {
     const guint n = older ? older->loads->len : 0;
 
-    /* Most are where they were. */
+    /* Most snapshots have kept their index. */
     for (guint i = 0; i < n; i++) {
         vg_arrival_hosts *hosts = older->loads->pdata[(hint + i) % n];
         if (vg_arrival_hosts_snapshot(hosts) == snapshot)
@@ -92,7 +94,7 @@ arrivals_add(struct arrivals_fleet *fleet, vg_arrival_hosts *take_hosts, guint f
     }
 }
 
-/* Records the types of a host's vGPUs. Most hosts have the same types. */
+/* Records the vGPU types of a host. Most hosts have the same types. */
 static void
 arrivals_index_types(struct arrivals_fleet *fleet, GHashTable *seen,
                      const struct vg_snap_host *host)
@@ -107,7 +109,7 @@ arrivals_index_types(struct arrivals_fleet *fleet, GHashTable *seen,
     }
 }
 
-/* Fills the indexes. If two hosts or VMs have the same name or UUID, the first one counts. */
+/* Fills the indexes. If two hosts or VMs have the same name or UUID, the first one is used. */
 static void
 arrivals_index(struct arrivals_fleet *fleet)
 {
@@ -165,7 +167,7 @@ arrivals_is_of(const struct arrivals_fleet *fleet, const vg_view *view, const GP
     return true;
 }
 
-/* Returns the indexes for the newest snapshots; the caller unrefs them. view is NULL if nothing has
+/* Returns the indexes for the newest snapshots. The caller unrefs them. view is NULL if nothing has
  * been measured yet. */
 static struct arrivals_fleet *
 arrivals_get(vg_daemon_backend *backend, vg_view *view, GPtrArray *copies)
@@ -186,8 +188,8 @@ arrivals_get(vg_daemon_backend *backend, vg_view *view, GPtrArray *copies)
     return fleet;
 }
 
-/* Reads from a request's traits which types of vGPUs it asks for or forbids. A trait of a type that
- * no host has is ignored, since placement knows about it. */
+/* Reads from the traits which vGPU types a request requires or forbids. A type that no host has is
+ * ignored, because placement handles it. */
 static void
 arrivals_read_traits(const struct arrivals_fleet *fleet, const struct vg_arrival_query *query,
                      GPtrArray *forbidden, struct vg_arrival *arrival)
@@ -210,7 +212,7 @@ arrivals_expect(const struct arrivals_fleet *fleet, struct vg_arrival_query *que
                                  .vm_class = query->vm_class,
                                  .gpu_type = query->gpu_type,
                                  .gpus = query->gpus};
-    /* This is NULL unless the VM runs on a known host. */
+    /* NULL unless the VM runs on a known host. */
     const struct vg_snap_vm *vm = query->uuid ? g_hash_table_lookup(fleet->vms, query->uuid) : NULL;
 
     arrivals_read_traits(fleet, query, forbidden, &arrival);
@@ -241,7 +243,7 @@ backend_list_approvals(void *data)
     return list;
 }
 
-/* Lists the names (char *) of the hosts to which this vgpud or a peer wants to move the VM. */
+/* Lists the hosts (char *) to which this vgpud or a peer is to move the VM. */
 static GPtrArray *
 arrivals_targets(vg_daemon_backend *backend, const char *uuid)
 {
@@ -259,16 +261,17 @@ arrivals_targets(vg_daemon_backend *backend, const char *uuid)
 struct arrivals_asked {
     vg_daemon_backend *backend;
     const struct arrivals_fleet *fleet;
-    const GPtrArray *copies; /* the newest snapshots of the peers */
+    const GPtrArray *copies; /* the peers' newest snapshots */
     const struct vg_arrival_query *query;
     struct vg_arrival arrival;
     struct vg_policy_config policy;
-    GHashTable *drained; /* the names of hosts that the cluster says are being emptied, or NULL */
-    GPtrArray *targets;  /* char *, hosts that are allowed in any case; NULL if the VM is unknown */
-    int64_t now_ns;      /* epoch */
+    /* the names of hosts that are being emptied, according to the cluster, or NULL */
+    GHashTable *drained;
+    GPtrArray *targets; /* char *, hosts that are always allowed, or NULL if the VM is unknown */
+    int64_t now_ns;     /* epoch */
 };
 
-/* Returns whether vgpud itself wants to move the VM to this host, so that it must not refuse it. */
+/* Returns whether vgpud itself is to move the VM to this host, which must then not be refused. */
 static bool
 arrivals_is_approved(const struct arrivals_asked *asked, const char *host)
 {
@@ -298,7 +301,7 @@ arrivals_rate_host(const struct arrivals_asked *asked, struct vg_arrival_host *h
     if (known)
         vg_arrival_judge(&asked->arrival, known->hosts, known->at, &asked->policy,
                          asked->now_ns - arrivals_at_ns(asked, known->from), is_wanted, host);
-    /* Its vgpud may be away, or may not have said so yet. */
+    /* The host's vgpud may have stopped, or may not have reported this yet. */
     if (host->verdict != VG_ARRIVAL_VETO && !is_wanted && asked->drained &&
         g_hash_table_contains(asked->drained, name)) {
         host->verdict = VG_ARRIVAL_VETO;
@@ -308,7 +311,7 @@ arrivals_rate_host(const struct arrivals_asked *asked, struct vg_arrival_host *h
     }
 }
 
-/* Records a request with a vGPU type that no host can take, for a plan that frees places. */
+/* Records a request for a vGPU type that no host can provide, for a plan that frees vGPUs. */
 static void
 arrivals_note_unplaced(const struct arrivals_asked *asked)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers the API's requests to empty a host: its own vgpud does that, so that those about another
- * host are passed on.
+ * Answers API requests to empty a host. The host's own vgpud does this, so requests for other hosts
+ * are forwarded.
  */
 #include "config.h"
 
@@ -13,10 +13,10 @@
 #include "daemon/backend-private.h"
 #include "policy/evacuate.h"
 
-/* A dry run asks all peers of that host. */
+/* A dry run queries all peers of that host. */
 #define ASK_LIMIT_NS (20 * VG_NS_PER_S)
 
-/* The limit for the target of a move, which begins without its answer. */
+/* The time limit for an answer of a move's target. Without an answer, the move starts. */
 #define TARGET_LIMIT_NS (2 * VG_NS_PER_S)
 
 static bool
@@ -25,7 +25,7 @@ drain_is_here(const vg_daemon_backend *backend, const char *host)
     return strcmp(host, vg_mover_host(backend->parts.mover)) == 0;
 }
 
-/* Returns the peer that has a host, with the name that it has for it. */
+/* Returns the peer with this host, and sets the host's name in the result. */
 static struct vg_peer_info *
 drain_find_peer(const vg_daemon_backend *backend, const char *host, GError **err)
 {
@@ -176,8 +176,8 @@ backend_check_target(vg_daemon_backend *backend, const struct vg_migration *migr
     g_autoptr(vg_drain) drain =
         peer ? vg_peer_drain(backend->parts.peers, peer->name, &order, TARGET_LIMIT_NS, &no) : NULL;
     vg_peer_info_free(peer);
-    /* That it is not being emptied, its vgpud knows sooner than etcd was read. Where there is none,
-     * or it does not say, etcd counts, and then the move finds out what is in its way. */
+    /* The target's vgpud knows first that the host is no longer in maintenance. If it does not
+     * exist or does not answer, etcd decides, and the move itself detects other problems. */
     if (!drain &&
         (g_error_matches(no, VG_ERROR, VG_E_NOT_FOUND) || !drain_is_told(backend, migration->to)))
         return 0;

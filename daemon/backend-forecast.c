@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Predicts for a dry run how long a move would take, and how long programs would stand still.
+ * Predicts for a dry run how long a move would take, and how long programs would be paused.
  */
 #include "config.h"
 
@@ -10,11 +10,10 @@
 #include "daemon/backend-private.h"
 #include "move/forecast.h"
 
-/* The number of moves among which earlier ones of the VM are looked for. */
+/* The number of recent moves that are searched for earlier moves of the VM. */
 #define PAST_MAX 200
 
-/* The same for moves that the target has made to this host, and the longest time that it may take
- * to tell one of them. */
+/* The same for moves from the target to this host, and the time limit for reading each of them. */
 #define PAST_THERE_MAX 10
 #define PAST_THERE_NS  VG_NS_PER_S
 
@@ -27,8 +26,8 @@ forecast_compare_moves(const void *a, const void *b)
     return x->made_ns > y->made_ns ? -1 : x->made_ns < y->made_ns;
 }
 
-/* Reads the durations of earlier moves from the journal, and of those the other way from the
- * target, so that a VM's way back is known after its way there. */
+/* Reads the durations of earlier moves from the journal, and of moves in the opposite direction
+ * from the target. A VM's way back is then known from its way there. */
 static void
 forecast_read_past(vg_daemon_backend *backend, const struct vg_migration *migration,
                    struct vg_forecast_past *ret)

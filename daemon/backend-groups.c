@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps VMs of one anti-affinity group from being moved side by side.
+ * Prevents concurrent moves of VMs in the same anti-affinity group.
  */
 #include "config.h"
 
@@ -8,7 +8,7 @@
 #include "model/vm-name.h"
 #include "policy/drift.h"
 
-/* Finds a VM of another host, as its vgpud last told. */
+/* Finds a VM of another host in the peers' snapshots. */
 static const struct vg_snap_vm *
 groups_find_elsewhere(const GPtrArray *copies, const char *uuid)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers the API's questions about all hosts: this one, those that etcd tells of, and those of
- * peers. Nothing here waits for anybody.
+ * Answers API requests for all hosts: this host, the hosts in etcd, and the peers' hosts. No
+ * function here waits for another host.
  */
 #include "config.h"
 
@@ -35,8 +35,8 @@ hosts_take_summary(struct vg_host_info *info, const struct vg_snap_host *host, i
     vg_host_summary_free(summary);
 }
 
-/* Adds what the cluster says of hosts that are being emptied, and such hosts of which nothing else
- * is known. */
+/* Adds the hosts that are being emptied, according to the cluster, including hosts that are
+ * otherwise unknown. */
 static void
 hosts_take_drained(vg_daemon_backend *backend, GPtrArray *hosts)
 {
@@ -85,7 +85,7 @@ hosts_own(vg_daemon_backend *backend)
     return info;
 }
 
-/* Adds what a peer says of its host to what etcd says. */
+/* Adds a peer's report of its host to the information from etcd. */
 static void
 hosts_take_peer(GPtrArray *hosts, const struct vg_peer_info *peer)
 {
@@ -93,7 +93,7 @@ hosts_take_peer(GPtrArray *hosts, const struct vg_peer_info *peer)
     const char *name = peer->host && !is_disputed ? peer->host : peer->name;
     struct vg_host_info *info = hosts_find(hosts, name);
 
-    /* What somebody else says in the name of a host that is known counts for nothing. */
+    /* Ignore a peer that may not speak for a known host. */
     if (info && (info->self || peer->host_reason))
         return;
     if (!info) {
@@ -107,7 +107,7 @@ hosts_take_peer(GPtrArray *hosts, const struct vg_peer_info *peer)
         info->reason = g_strdup(peer->reason ? peer->reason : "its vgpud has not been queried yet");
         g_ptr_array_add(hosts, info);
     }
-    /* Of many members, the last answer may be older than what etcd says. */
+    /* With many members, the last answer may be older than the information from etcd. */
     const bool is_newer = peer->answered_ns >= info->seen_ns;
     info->seen_ns = MAX(info->seen_ns, peer->answered_ns);
     if (peer->state == VG_PEER_REACHABLE && is_newer) {
@@ -142,7 +142,7 @@ backend_list_hosts(void *data)
         for (guint k = 0; k < copy->snapshot->hosts->len; k++) {
             const struct vg_snap_host *host = copy->snapshot->hosts->pdata[k];
             struct vg_host_info *info = hosts_find(hosts, host->name);
-            /* The one that was heard later; the clock of that host may be another one. */
+            /* Use the report that arrived last. That host's own clock may differ. */
             if (info && !info->self && copy->at_ns > info->summary_ns)
                 hosts_take_summary(info, host, copy->at_ns);
         }
@@ -173,7 +173,8 @@ backend_list_group_doubts(void *data)
     return doubts;
 }
 
-/* Adds the VMs of a snapshot's hosts. Of two that know the same host, the first one counts. */
+/* Adds the VMs of a snapshot's hosts. If two snapshots have the same host, the first one is
+ * used. */
 static void
 hosts_add_vms(GPtrArray *list, GHashTable *done, const vg_snapshot *snapshot, const char *only,
               int64_t at_ns)

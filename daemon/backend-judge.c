@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Has moves judged, by the settings that are in force.
+ * Judges moves, with the current settings.
  */
 #include "config.h"
 

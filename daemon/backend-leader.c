@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Leads the cluster, while this host is the one that does: makes a plan for all hosts from time to
- * time, and puts it where each vgpud shows it.
+ * Leads the cluster if this host is the leader: periodically plans for all hosts, and publishes the
+ * plan to all vgpuds.
  */
 #include "config.h"
 

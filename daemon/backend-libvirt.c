@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reports which hosts have a libvirt that hangs, and since when.
+ * Reports which hosts' libvirt hangs, and since when.
  */
 #include "config.h"
 
@@ -10,10 +10,10 @@
 #include "base/clock.h"
 #include "daemon/backend-private.h"
 
-/* The maximum number of hosts that a status names. */
+/* The maximum number of hosts named in a status. */
 #define HOSTS_NAMED_MAX 5
 
-/* Returns the name of the host whose libvirt has this address; the caller frees it. */
+/* Returns the host whose libvirt has this address. The caller frees the name. */
 static char *
 libvirt_host_of(vg_daemon_backend *backend, const char *uri)
 {
@@ -53,7 +53,7 @@ backend_libvirt_status(vg_daemon_backend *backend)
     g_autoptr(GHashTable) told = g_hash_table_new(g_str_hash, g_str_equal);
     GString *text = g_string_new(NULL);
 
-    /* The oldest of each address comes first. */
+    /* The list starts with the oldest of each address. */
     for (guint i = 0; i < hangs->len; i++) {
         const struct vg_virt_hang *hang = hangs->pdata[i];
         if (g_hash_table_size(told) < HOSTS_NAMED_MAX && g_hash_table_add(told, hang->uri))

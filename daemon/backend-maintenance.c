@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which other hosts are being emptied.
+ * Lists the other hosts that are being emptied.
  */
 #include "config.h"
 
@@ -11,7 +11,7 @@ backend_drained(vg_daemon_backend *backend)
 {
     GHashTable *drained = backend->parts.region ? vg_region_drained(backend->parts.region) : NULL;
 
-    /* What this host says of itself is newer. */
+    /* This host's own information is newer. */
     if (drained)
         g_hash_table_remove(drained, vg_mover_host(backend->parts.mover));
     return drained;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers the API's requests about moves: who has the VM, does a plan still hold, who moves it?
+ * Answers API requests for moves: finds the host that has the VM, checks whether a plan still
+ * holds, and chooses the vgpud that runs the move.
  */
 #include "config.h"
 
@@ -14,7 +15,7 @@
 #include "move/paths.h"
 #include "move/route.h"
 
-/* Another vgpud may look at both hosts and the guest before it answers. */
+/* Another vgpud may query both hosts and the guest before it answers. */
 #define CHECK_LIMIT_NS   (60 * VG_NS_PER_S)
 #define ASK_LIMIT_NS     (20 * VG_NS_PER_S)
 #define READ_LIMIT_NS    (2 * VG_NS_PER_S)
@@ -37,8 +38,8 @@ moves_find_hosts(void *data, const char *vm, const char *to, char *ret[VG_BACKEN
 
 /* ---- passing a request on to another vgpud ---- */
 
-/* Finds out what the target of a request calls its host, since other vgpuds know it by that name.
- * Returns NULL if that is not known; the caller frees it. */
+/* Returns the name that the target itself uses for its host, as other vgpuds know it by that name.
+ * Returns NULL if unknown. The caller frees it. */
 static char *
 moves_target_host(vg_daemon_backend *backend, const struct vg_migration_request *request)
 {
@@ -49,8 +50,8 @@ moves_target_host(vg_daemon_backend *backend, const struct vg_migration_request 
     return host;
 }
 
-/* Names the person who asked, for another vgpud, since an identity is known on one host only. The
- * caller frees it. */
+/* Returns the name of the requesting person for another vgpud, since an identity is valid on one
+ * host only. The caller frees it. */
 static char *
 moves_asker(vg_daemon_backend *backend, const struct vg_migration_request *request)
 {
@@ -58,8 +59,8 @@ moves_asker(vg_daemon_backend *backend, const struct vg_migration_request *reque
                                  : backend_person(backend, request->asked_by);
 }
 
-/* Finds the peer to which a request is to be passed on. Returns NULL and sets *err if it is not to
- * be passed on. */
+/* Finds the peer that must run the move. Returns NULL and sets *err if there is none, or if the
+ * request may not be forwarded. */
 static struct vg_peer_info *
 moves_forward_to(vg_daemon_backend *backend, const struct vg_migration_request *request,
                  GError **err)
@@ -101,7 +102,7 @@ backend_measure_before(vg_store *store, struct vg_migration *migration)
     vg_effect_set(&sum, &migration->before);
 }
 
-/* Sets the CPU time that the VM has lost since its move, as the target's vgpud measured it. Returns
+/* Sets the CPU time that the VM has lost since its move, according to the target's vgpud. Returns
  * true once the figure is final. */
 static bool
 moves_measure_after(vg_peers *peers, struct vg_migration *migration)
@@ -135,12 +136,12 @@ moves_request_text(const struct vg_migration_request *request)
     return vg_json_to_text(object, false);
 }
 
-/* A request, and its key in the journal. */
+/* A request with its key in the journal. */
 struct moves_asked {
     const struct vg_migration_request *request;
-    const char *key; /* or NULL */
+    const char *key; /* may be NULL */
     const char *text;
-    const vg_move_forecast *forecast; /* or NULL */
+    const vg_move_forecast *forecast; /* may be NULL */
 };
 
 static struct vg_migration *
@@ -160,8 +161,8 @@ moves_start_here(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
     return g_steal_pointer(&migration);
 }
 
-/* Finds what the key of a request was used for: a move of this host, or the peer to which the
- * request was passed on. Both stay NULL if the key is new. */
+/* Finds the earlier request with this key: a move of this host, or the peer to which the request
+ * was forwarded. Both stay NULL if the key is new. */
 static int
 moves_find_known(vg_daemon_backend *backend, const struct moves_asked *asked,
                  struct vg_migration **ret, char **ret_peer, GError **err)
@@ -180,8 +181,8 @@ moves_find_known(vg_daemon_backend *backend, const struct moves_asked *asked,
     return *ret ? 0 : -1;
 }
 
-/* Has a peer run the move. With a key, this is recorded first: the same request goes to the same
- * peer, which knows what came of it, wherever the VM is by then. */
+/* Forwards the request to a peer. A key is recorded first: the same request then goes to the same
+ * peer, which knows the move, even if the VM is elsewhere by then. */
 static struct vg_migration *
 moves_pass_on(vg_daemon_backend *backend, const struct moves_asked *asked, const char *peer,
               GError **err)
@@ -198,7 +199,7 @@ moves_pass_on(vg_daemon_backend *backend, const struct moves_asked *asked, const
     return vg_peer_start_move(backend->parts.peers, peer, &order, ASK_LIMIT_NS, err);
 }
 
-/* Begins the move here. If that fails, the same request may have begun it meanwhile. */
+/* Starts the move here. If this fails, the same request may have started it in the meantime. */
 static struct vg_migration *
 moves_begin_here(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
                  const struct moves_asked *asked, bool *ret_known, GError **err)
@@ -214,7 +215,7 @@ moves_begin_here(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
     return migration;
 }
 
-/* Passes the request on to the peer that has the VM. */
+/* Forwards the request to the peer that has the VM. */
 static struct vg_migration *
 moves_ask_owner(vg_daemon_backend *backend, const struct moves_asked *asked, char **ret_peer,
                 GError **err)
@@ -284,7 +285,7 @@ moves_texts_to_json(const GPtrArray *texts)
     return list;
 }
 
-/* Lists what a dry run leaves out, which only the move itself finds. */
+/* Lists checks that a dry run omits and that only the move itself makes. */
 static json_object *
 moves_untried_to_json(const struct vg_migration *migration)
 {

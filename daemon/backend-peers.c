@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reports how the peers answer, and which of them may speak for their hosts.
+ * Reports the state of the peers, and which of them may speak for their hosts.
  */
 #include "config.h"
 
 #include "daemon/backend-private.h"
 
-/* The maximum number of peers that a status names. */
+/* The maximum number of peers named in a status. */
 #define PEERS_NAMED_MAX 5
 
-/* Names some peers. */
+/* A list of peers' names with a limit. */
 struct peers_named {
     GString *names;
     unsigned n;

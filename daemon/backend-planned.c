@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plan of a requested move: whether it still holds, what it predicts, and which GPUs it names.
+ * Handles the plan of a requested move: checks whether it still holds, and reads its prediction and
+ * its GPUs.
  */
 #include "config.h"
 

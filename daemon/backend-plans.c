@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers the API's requests about plans, and merges the hosts that they are made for.
+ * Answers API requests for plans, and merges the hosts for which they are made.
  */
 #include "config.h"
 
@@ -16,8 +16,8 @@
 
 #define VG_LOG_TAG "plans"
 
-/* The number of proposed moves that a scheduler is told to allow, at most, and the time for which
- * they count. */
+/* The maximum number of proposed moves that a scheduler must allow, and the time for which they are
+ * valid. */
 #define PROPOSED_MAX 1000
 #define PROPOSED_NS  (3600 * VG_NS_PER_S)
 
@@ -56,8 +56,7 @@ backend_proposal_free(void *data)
     g_free(proposal);
 }
 
-/* Remembers the moves of a plan for an hour. When there are too many, those of earlier plans are
- * forgotten. */
+/* Remembers the moves of a plan for an hour. If there are too many, the oldest are forgotten. */
 static void
 plans_note_proposed(vg_daemon_backend *backend, const vg_plan *plan)
 {
@@ -87,7 +86,7 @@ plans_tell(vg_daemon_backend *backend, const vg_plan *plan)
     vg_event_log_add(backend->parts.events, "plan", data);
 }
 
-/* Reports a host that matches several groups: a file does not show this. */
+/* Warns of a host that matches several groups, which the configuration file does not show. */
 static void
 plans_log_groups(const struct vg_policy_config *policy, const vg_snapshot *snapshot)
 {
@@ -99,7 +98,7 @@ plans_log_groups(const struct vg_policy_config *policy, const vg_snapshot *snaps
     }
 }
 
-/* Returns the request to free places, and nova's request instead of "nova". The caller frees it. */
+/* Returns the request to free vGPUs. "nova" stands for nova's last request. The caller frees it. */
 static char *
 plans_read_free_up(vg_daemon_backend *backend, const char *request, GError **err)
 {
@@ -116,7 +115,7 @@ plans_read_free_up(vg_daemon_backend *backend, const char *request, GError **err
     return NULL;
 }
 
-/* Makes a plan of these hosts by a rule, or one that frees places. */
+/* Makes a plan for these hosts by a rule, or a plan that frees vGPUs. */
 static vg_plan *
 plans_plan(vg_daemon_backend *backend, const vg_snapshot *snapshot,
            const struct vg_policy_config *policy, enum vg_rule_id rule, const char *free_up,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The proxies of OpenCL on this host: what VMs do by them, and how much of a GPU each gets.
+ * Manages the OpenCL proxies on this host: which VMs use them, and each VM's share of a GPU.
  */
 #include "config.h"
 
@@ -14,10 +14,10 @@
 #include "mover/proxy-room.h"
 #include "policy/drift.h"
 
-/* Who asks can wait longer than a window can. */
+/* This limit may exceed that of the collector, as the callers can wait. */
 #define PROXIES_ANSWER_NS (2 * VG_NS_PER_S)
 
-/* The maximum number of reservations of proxies' memory whose clients are known. */
+/* The maximum number of memory reservations at proxies whose clients are known. */
 #define ROOMS_MAX 4096
 
 /* ---- memory that is kept for programs that will come ---- */
@@ -38,7 +38,7 @@ proxies_room_is_over(void *id, void *room, void *now_ns)
     return ((const struct backend_room *)room)->until_ns <= *(const int64_t *)now_ns;
 }
 
-/* Checks that what has this id is kept for this client, or for nobody. */
+/* Checks that no other client owns the reservation with this id. */
 static int
 proxies_check_room(vg_daemon_backend *backend, const char *id, const char *asked_by, GError **err)
 {
@@ -95,14 +95,15 @@ backend_list_proxy_guests(void *data)
     return vg_proxy_notifier_list(backend->notifier);
 }
 
-/* Returns whether a name means the VM that is asked for by an id. NULL: libvirt has no such VM. */
+/* Returns whether a name means the VM that was requested as `id`. vm is NULL if libvirt has no such
+ * VM. */
 static bool
 proxies_is_name(const char *name, const char *id, const struct vg_inv_vm *vm)
 {
     return vg_vm_is(name, id, NULL) || (vm && vg_vm_is(name, vm->name, vm->uuid));
 }
 
-/* Tells whether a socket is this VM's, of which libvirt may know nothing. */
+/* Returns whether a socket belongs to this VM, which libvirt may not know. */
 static bool
 proxies_is_of(const struct vg_proxy_socket *socket, const char *id, const struct vg_inv_vm *vm)
 {
@@ -119,8 +120,8 @@ proxies_limit(const struct vg_proxy_socket *socket, const struct vg_proxy_limit 
     return control ? vg_proxy_control_set_weight(control, socket->socket, limit->weight, err) : -1;
 }
 
-/* Checks that what a plan proposes for a VM still holds; to: where its programs go, or NULL. Sets
- * *ret_socket, unless NULL, to the place that they are at, which the caller frees. */
+/* Checks that a plan's proposal for a VM still holds. to is the place where its programs go, or
+ * NULL. Sets *ret_place, unless it is NULL, to their current place, which the caller frees. */
 static int
 proxies_check_plan(vg_daemon_backend *backend, const vg_view *view, const char *plan_id,
                    const char *vm, const char *to, int64_t weight, char **ret_place, GError **err)
@@ -149,7 +150,7 @@ proxies_check_plan(vg_daemon_backend *backend, const vg_view *view, const char *
     return 0;
 }
 
-/* Returns whether a socket is the one at a place of a plan. */
+/* Returns whether a socket is at a place named in a plan. */
 static bool
 proxies_is_at(const struct vg_proxy_socket *socket, const char *place)
 {
@@ -191,7 +192,8 @@ backend_limit_proxy(void *data, const char *id, const struct vg_proxy_limit *lim
 
 /* ---- where programs go on while their VM moves ---- */
 
-/* Appends the place of a VM that [proxy VM] names, if programs reach it on the other host, too. */
+/* Returns the VM's place from [proxy VM] if its address is also valid on other hosts, and appends
+ * the reason. */
 static char *
 proxies_place_of_group(vg_daemon_backend *backend, const struct vg_inv_vm *vm, GString *why)
 {
@@ -231,8 +233,8 @@ proxies_place_of_socket(vg_daemon_backend *backend, const struct vg_inv_vm *vm, 
     return NULL;
 }
 
-/* Chooses a proxy of the VM's own, which no other VM uses. Sets *ret_why to a sentence on it, or on
- * why there is none: NULL is returned then. */
+/* Chooses a proxy for the VM alone. Returns NULL if there is none. *ret_why is a sentence that
+ * explains the choice. */
 static char *
 proxies_choose(vg_daemon_backend *backend, const struct vg_inv_vm *vm, char **ret_why)
 {
@@ -269,8 +271,7 @@ proxies_add_place(struct vg_proxy_show *show, const char *place, char *take_why)
     g_ptr_array_add(show->places, to);
 }
 
-/* What the guest is told of, and where else programs of other machines find a socket of the VM's.
- */
+/* Adds the places that the guest knows, and the VM's sockets that other machines can use. */
 static void
 proxies_add_places(struct vg_proxy_show *show)
 {
@@ -363,7 +364,7 @@ backend_prepare_move(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
 
 /* ---- having programs go on elsewhere ---- */
 
-/* Remembers for how long programs stood still: a mean, in which the newest counts most. */
+/* Updates the mean time for which programs were paused. The newest value has the largest weight. */
 static void
 proxies_note_stop(vg_daemon_backend *backend, const struct vg_proxy_move *move)
 {

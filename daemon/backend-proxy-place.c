@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds the sockets that are meant where a request names a GPU of this host, a host of the cluster,
- * or both; move/proxy-choice chooses among them.
+ * Finds the sockets for a request that names a GPU of this host, a host of the cluster, or both.
+ * move/proxy-choice chooses among them.
  */
 #include "config.h"
 
@@ -45,7 +45,7 @@ place_list_hosts(vg_daemon_backend *backend)
     return vg_proxy_choice_join(names, "none");
 }
 
-/* Takes the sockets of a host. VG_E_NOT_FOUND: the cluster has no such host. */
+/* Lists the sockets of a host. Fails with VG_E_NOT_FOUND if the cluster has no such host. */
 static int
 place_ask_host(vg_daemon_backend *backend, const char *host, struct vg_proxy_choice *asked,
                GError **err)
@@ -85,7 +85,7 @@ backend_list_proxies_of(void *data, const char *host, GError **err)
     return sockets;
 }
 
-/* Takes "HOST/GPU". */
+/* Lists the sockets of "HOST/GPU". */
 static int
 place_ask_both(vg_daemon_backend *backend, const char *name, struct vg_proxy_choice *asked,
                GError **err)
@@ -102,7 +102,7 @@ place_ask_both(vg_daemon_backend *backend, const char *name, struct vg_proxy_cho
     return 0;
 }
 
-/* Takes what is called so, of this host or another one. */
+/* Lists the sockets of a GPU on this host, or of a host. */
 static int
 place_ask(vg_daemon_backend *backend, const char *name, struct vg_proxy_choice *asked, GError **err)
 {

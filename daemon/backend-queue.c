@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds out anew, when the turn of a queued move comes, what was asked for and whether that can
- * still be: the VM, its GPUs, the target and the plan may have changed meanwhile.
+ * Prepares a queued move again when its turn comes: the VM, its GPUs, the target and the plan may
+ * have changed.
  */
 #include "config.h"
 
@@ -11,11 +11,11 @@
 #include "base/json.h"
 #include "daemon/backend-private.h"
 
-/* The document of a request, which is as long as its members may be. */
+/* The maximum size of a request's document, which follows from its members' limits. */
 #define REQUEST_MAX   65536
 #define REQUEST_DEPTH 4
 
-/* Returns the prediction that the vgpud which passed the request on has sent. */
+/* Returns the prediction that came with the request from another vgpud. */
 static vg_move_forecast *
 queue_forecast_of(const struct vg_migration *queued)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Starts and ends what the backend does by itself.
+ * Starts and ends the backend's own tasks.
  */
 #include "config.h"
 

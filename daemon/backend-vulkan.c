@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers the API's requests to put Vulkan into the definition of a VM.
+ * Answers API requests to enable Vulkan in a VM's definition.
  */
 #include "config.h"
 
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "daemon/backend-private.h"
 
-/* Checks that this VM is one whose definition vgpud may write. */
+/* Checks that vgpud may change the VM's definition. */
 static int
 vulkan_check(const vg_daemon_backend *backend, const struct vg_inv_vm *vm,
              const vg_move_settings *settings, GError **err)

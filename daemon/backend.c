@@ -18,7 +18,7 @@
 #include "host/host-facts.h"
 #include "host/qemu-tls.h"
 
-/* Data is old if there was no window for this many window lengths and for this long. */
+/* Data is old if no window was closed for this number of window lengths and for this time. */
 #define OLD_WINDOWS 3
 #define OLD_MIN_NS  (5 * VG_NS_PER_S)
 
@@ -30,7 +30,7 @@ get_view(void *data)
     return vg_node_view(backend->parts.node);
 }
 
-/* Tells whether the engine's figures are current. */
+/* Reports whether the engine's figures are current. */
 static struct vg_part_status *
 engine_status(vg_daemon_backend *backend)
 {

@@ -15,7 +15,7 @@
 
 #define AT(member) offsetof(struct vg_daemon_config, member)
 
-/* Summing up a host of a hundred VMs takes a millisecond. */
+/* Computing the summary of a host with 100 VMs takes 1 ms. */
 #define SUMMARY_NS (5 * VG_NS_PER_S)
 
 static const char *const cluster_mode_names[] = {"observe", "propose", NULL};
@@ -173,12 +173,13 @@ struct vg_membership {
     vg_peers *peers;
     char *cert, *key, *cacert;
     char *host;
-    char *uri_template; /* of the others' libvirt, or NULL */
-    int64_t summary_ns; /* CLOCK_MONOTONIC, when this host was last summed up; 0: never */
+    char *uri_template; /* for the other hosts' libvirt, or NULL */
+    /* CLOCK_MONOTONIC, when this host's summary was last computed; 0 for never */
+    int64_t summary_ns;
 };
 
-/* Sets how libvirt of a member is reached, which its card has no say in. Returns the URI, which the
- * caller frees, or NULL: no VM is moved to it. */
+/* Sets the address of a member's libvirt. The member's card does not influence it. Returns the URI,
+ * which the caller frees, or NULL if VMs cannot be moved there. */
 static char *
 membership_uri(const vg_membership *membership, const struct vg_host_card *card, const char *host,
                struct vg_peer_options *member)
@@ -196,7 +197,7 @@ membership_uri(const vg_membership *membership, const struct vg_host_card *card,
     return uri;
 }
 
-/* Makes peers of the hosts of the cluster. */
+/* Registers the cluster's hosts as peers. */
 static void
 membership_take(void *data, const GPtrArray *hosts)
 {
@@ -229,7 +230,7 @@ membership_take(void *data, const GPtrArray *hosts)
     vg_peers_set_members(membership->peers, members, n);
 }
 
-/* Returns the template by which libvirt of the others is reached, or NULL; the caller frees it. */
+/* Returns the URI template for the other hosts' libvirt, or NULL. The caller frees it. */
 static char *
 membership_template(const struct vg_daemon_config *config)
 {

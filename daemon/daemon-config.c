@@ -271,7 +271,7 @@ static const struct vg_conf_list own_lists[] = {
     VG_PROXY_LIST(AT(proxies)),
 };
 
-/* Returns the table, which the main thread makes at the first call. */
+/* Returns the table of keys. The main thread builds it in the first call. */
 static const struct vg_conf_key *
 daemon_keys(size_t *ret_n)
 {
@@ -288,14 +288,14 @@ daemon_keys(size_t *ret_n)
     return keys;
 }
 
-/* The files that are being read, and the mistakes found in them. */
+/* The state of reading the files, with the errors found. */
 struct config_files {
     struct vg_daemon_config *config;
-    struct vg_conf_place *places; /* where each key was set */
-    GString *errors;              /* one on each line */
+    struct vg_conf_place *places; /* the place where each key was set */
+    GString *errors;              /* one per line */
 };
 
-/* Adds a mistake that concerns a whole file, or the list of the mistakes in it. */
+/* Adds an error in a file, or a list of such errors. */
 static void
 config_add_error(struct config_files *files, GError *take_error)
 {
@@ -304,12 +304,12 @@ config_add_error(struct config_files *files, GError *take_error)
     g_error_free(take_error);
 }
 
-/* Reads the text of a file, and at most one byte more than is allowed. */
+/* Reads a file, at most one byte more than the limit. */
 static char *
 config_read_text(const char *path, size_t *ret_size, GError **err)
 {
     g_autofree char *text = g_malloc(VG_CONF_TEXT_MAX + 1);
-    /* Without O_NONBLOCK, opening a pipe would wait for a writer. */
+    /* Without O_NONBLOCK, opening a FIFO would wait for a writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     struct stat st;
@@ -350,7 +350,7 @@ config_read_file(struct config_files *files, const char *path, bool may_lack)
     else if (text &&
              vg_conf_parse_some(&schema, path, text, size, files->config, files->places, &bad) == 0)
         return;
-    /* A file's name must not be able to start a new line of the message. */
+    /* A file name must not add lines to the message. */
     if (bad && !text)
         g_strdelimit(bad->message, "\n", '?');
     if (bad)
@@ -516,8 +516,8 @@ config_names(const char *sentence, const struct vg_conf_key *key)
     return false;
 }
 
-/* Adds a sentence about keys that contradict each other, preceded by the places where the keys were
- * set. It is left out if one of the keys has already been reported as wrong. */
+/* Reports keys that contradict each other, with the places where they were set. Omits this if one
+ * of the keys has already been reported as invalid. */
 static void
 config_add_contradiction(struct config_files *files, const char *sentence)
 {
@@ -572,7 +572,7 @@ config_check(struct config_files *files)
     vg_move_config_check(files->config, files->errors);
     for (size_t i = 0; i < G_N_ELEMENTS(checks); i++) {
         g_autoptr(GError) bad = NULL;
-        /* Quoted text must not be able to start a new line of the message. */
+        /* Quoted text must not add lines to the message. */
         if (checks[i](files->config, &bad) < 0)
             config_add_contradiction(files, g_strdelimit(bad->message, "\n", '?'));
     }

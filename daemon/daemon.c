@@ -51,27 +51,28 @@
 #define VG_LOG_TAG "daemon"
 #define TICK_NS    VG_NS_PER_S
 
-/* The maximum number of reports in one turn of the loop, so that signals and timers get a turn. */
+/* The maximum number of reports per iteration of the loop, so that signals and timers are also
+ * handled. */
 #define TURN_MAX 16
 
 /* The maximum number of a replay's windows that wait for the disk. */
 #define BACKLOG_MAX 64
 
-/* The time that a replay waits for libvirt to name its VMs. */
+/* The maximum time that a replay waits for libvirt to report the VMs. */
 #define LIBVIRT_LIMIT_NS (5 * VG_NS_PER_S)
 
-/* The times that the daemon waits for moves to turn back, and for the disk, when it ends. */
+/* The time limits at the end: for moves to turn back, and for the disk. */
 #define MOVES_LIMIT_NS (3500 * VG_NS_PER_MS)
 #define FLUSH_LIMIT_NS (10 * VG_NS_PER_S)
 
 struct daemon {
     const struct vg_daemon_options *options;
     struct vg_daemon_config *config;
-    struct vg_daemon_config *initial; /* the first configuration; config changes with a reload */
+    struct vg_daemon_config *initial; /* the initial configuration; a reload replaces config */
     char *vm_map_text;
     size_t vm_map_size;
     char *host;
-    char *elsewhere; /* the name of another machine that is measured instead of this one, or NULL */
+    char *elsewhere; /* the name of the measured machine if it is not this one, or NULL */
     sd_event *loop;
     vg_event_log *events;
     vg_store *store;
@@ -80,18 +81,19 @@ struct daemon {
     vg_supervisor *supervisor;
     vg_daemon_backend *backend;
     vg_peers *peers;
-    vg_membership *membership; /* NULL if no cluster is configured */
+    vg_membership *membership; /* NULL without a cluster */
     vg_reservations *reservations;
     vg_mover *mover;
     vg_alert_command *alert_command;
     vg_away *away; /* NULL in a replay */
     vg_measuring *measuring;
     vg_api *api;
-    vg_collector *replay;    /* NULL once it has been started */
-    int64_t replay_waits_ns; /* CLOCK_MONOTONIC, the end of its wait for libvirt */
+    vg_collector *replay;    /* NULL after it was started */
+    int64_t replay_waits_ns; /* CLOCK_MONOTONIC, the end of the wait for libvirt */
     bool stopping;
-    bool failed;               /* a task from the command line was not finished */
-    int64_t certificate_at_ns; /* CLOCK_MONOTONIC, when its end was last looked at; 0: never */
+    bool failed; /* a task from the command line has failed */
+    /* CLOCK_MONOTONIC, when the certificate's expiry was last checked; 0 for never */
+    int64_t certificate_at_ns;
 };
 
 /* ---- configuration ---- */
@@ -107,7 +109,8 @@ tell_reload(struct daemon *daemon, bool done, const char *text)
     vg_event_log_add(daemon->events, "config", data);
 }
 
-/* Reports a part of the configuration that could not be read again, and so stays as it was. */
+/* Reports a part of the configuration that could not be read again and therefore remains
+ * unchanged. */
 static void
 keep_as_it_was(GString *kept, const char *what, GError **error)
 {
@@ -192,7 +195,7 @@ reload(struct daemon *daemon)
 
 /* ---- collectors ---- */
 
-/* Adds a collector of windows, with the configured faults around it. */
+/* Adds a collector of windows, wrapped with the configured faults. */
 static int
 add_measuring(struct daemon *daemon, vg_collector *take_collector, GError **err)
 {
@@ -250,7 +253,8 @@ end_if_done(struct daemon *daemon)
     }
 }
 
-/* Starts the replay, which first waits for libvirt: a recording does not name its VMs. */
+/* Starts the replay after libvirt has reported the VMs: a recording does not contain their
+ * names. */
 static void
 start_replay(struct daemon *daemon)
 {
@@ -288,8 +292,8 @@ on_control(sd_event_source *source, int fd, uint32_t events, void *data)
     return 0;
 }
 
-/* Returns whether the parts that all need still run; if not, systemd restarts the daemon. If only a
- * collector hangs in a foreign library, /readyz reports it, and the others go on. */
+/* Returns whether the essential parts are running. If not, systemd restarts the daemon. A collector
+ * that hangs in a library is only reported by /readyz, and the others continue. */
 static bool
 is_alive(const struct daemon *daemon)
 {
@@ -302,7 +306,7 @@ is_alive(const struct daemon *daemon)
            vg_thread_silence_ns(vg_api_thread(daemon->api)) < limit_ns;
 }
 
-/* Tells systemd and the cluster of the newest view. */
+/* Reports the newest view to systemd and the cluster. */
 static void
 notify(struct daemon *daemon)
 {
@@ -417,7 +421,7 @@ uses_libvirt(const struct daemon *daemon)
            g_str_has_prefix(config->libvirt_uri, "test:");
 }
 
-/* Returns whether this host is measured live. A recording has a clock of its own. */
+/* Returns whether this host is measured live. A recording has its own clock. */
 static bool
 measures_live(const struct daemon *daemon)
 {
@@ -475,12 +479,12 @@ start_collectors(struct daemon *daemon, GError **err)
                               config->libvirt == VG_USE_AUTO, err) < 0)
             return -1;
     }
-    /* This collector comes first: of two that are trusted alike, the first one counts. */
+    /* LTTng comes first: of two equally trusted collectors, the first one is used. */
     if (start_lttng(daemon, grid, err) < 0)
         return -1;
     if (measures_live(daemon) && start_live(daemon, grid, err) < 0)
         return -1;
-    /* This machine may be another one than the measured host. A host may also have no GPU. */
+    /* The measured host may be another machine. A host may also have no GPU. */
     bool is_here = !daemon->options->replay && !daemon->elsewhere;
     vg_collector *gpu = is_here ? vg_gpu_config_collector(config, grid) : NULL;
     if (gpu && vg_supervisor_add(daemon->supervisor, gpu, true, err) < 0)
@@ -556,7 +560,7 @@ daemon_start(struct daemon *daemon, GError **err)
 
     if (daemon->config->trace_lttng)
         vg_trace_start(daemon->config->trace_provider);
-    /* This check comes first, so that a second vgpud leaves no directory behind. */
+    /* Check this first, so that a second vgpud leaves no directory behind. */
     if (vg_socket_check(daemon->config->socket, err) < 0)
         return -1;
     daemon->store = vg_store_new(&store, err);
@@ -588,7 +592,7 @@ daemon_start(struct daemon *daemon, GError **err)
         return -1;
     vg_event_log_keep(daemon->events, keep_event, daemon);
     set_alerts(daemon);
-    /* What a recording raised long ago is nothing of now. */
+    /* Alerts from a recording are not restored. */
     if (!node.replay)
         vg_alert_past_restore(daemon->journal, daemon->node, daemon->events);
     if (!node.replay)
@@ -599,7 +603,7 @@ daemon_start(struct daemon *daemon, GError **err)
         .store = daemon->store,
         .thread_limit_ns = daemon->config->thread_limit_ns,
         .replay = node.replay,
-        /* The rest of what the store keeps is for windows that are on their way to it. */
+        /* The store needs the rest for windows that are on the way to it. */
         .backlog_max = (size_t)MIN(daemon->config->memory_windows / 2, BACKLOG_MAX),
     };
     daemon->supervisor = vg_supervisor_new(&supervisor);
@@ -646,7 +650,7 @@ end(struct daemon *daemon)
     }
     if (daemon->mover)
         vg_mover_wait(daemon->mover, moves_until_ns);
-    /* From here on, no call waits for a host that does not answer. */
+    /* From here on, no call waits for an unresponsive host. */
     vg_virt_links_end();
     vg_away_free(daemon->away);
     vg_membership_stop(daemon->membership);
@@ -662,7 +666,7 @@ end(struct daemon *daemon)
     vg_journal_free(daemon->journal);
     vg_store_free(daemon->store);
     if (!all_ended || vg_virt_hangs_now() > 0) {
-        /* A thread that hangs in a library still uses memory that would be freed below. */
+        /* A thread that hangs in a library still uses memory that would be freed otherwise. */
         vg_log_notice("stopped");
         _exit(daemon->failed ? EXIT_FAILURE : EXIT_SUCCESS);
     }
@@ -707,7 +711,7 @@ vg_daemon_run(const struct vg_daemon_options *options, struct vg_daemon_config *
         daemon.replay = open_replay(&daemon, err);
         status = daemon.replay ? 0 : -1;
     }
-    /* Up to here, a signal simply ends the program: a recording may be a pipe that stays silent. */
+    /* Until here, a signal ends the program: a recording may be a FIFO without data. */
     vg_signals_block();
     if (status == 0) {
         daemon.elsewhere = options->replay ? NULL : vg_lttng_config_elsewhere(daemon.config);

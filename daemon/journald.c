@@ -16,11 +16,11 @@
 #include "base/log-text.h"
 #include "base/log.h"
 
-/* The maximum number of fields in one message, three of which are always there. */
+/* The maximum number of fields in a message, including three fixed ones. */
 #define FIELDS_MAX 24
 
-/* Returns the length of "key" if a word begins with "key=", or 0. A key has lower-case letters,
- * digits and '_'. */
+/* Returns the length of "key" if a word starts with "key=", or 0. A key consists of lower-case
+ * letters, digits and '_'. */
 static size_t
 key_length(const char *word)
 {
@@ -64,8 +64,8 @@ send_journal(void *data, enum vg_log_level level, const char *tag, const char *m
         fprintf(stderr, "<%d>%s: %s\n", (int)level, tag, message);
 }
 
-/* Returns whether standard error is the journal: JOURNAL_STREAM has the device and inode of the
- * stream that systemd connected to it. */
+/* Returns whether standard error is connected to the journal. JOURNAL_STREAM contains the device
+ * and inode of systemd's stream. */
 static bool
 stderr_is_journal(void)
 {

@@ -11,10 +11,10 @@
 
 #define READ_LIMIT_NS (5 * VG_NS_PER_S)
 
-/* What makes run_ns, preempt_ns or wake_wait_ns unknown, or a lower bound. */
+/* These flags make run_ns, preempt_ns or wake_wait_ns unknown, or a lower bound. */
 #define LACKS (VG_CPU_NO_WAITS | VG_CPU_ABSENT_CPUS)
 
-/* Finds the step of a window that ends then. Returns NULL if there is no such step. */
+/* Finds the step in which a window ends, or NULL. */
 static struct vg_verdict_step *
 judge_step_at(GArray *steps, int64_t begin_ns, int64_t end_ns)
 {

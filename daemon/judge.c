@@ -16,44 +16,45 @@
 
 #define LOOK_NS (3 * VG_NS_PER_S)
 
-/* Moves that ended longer ago are not judged: their steps may be missing. */
+/* Older moves are not judged, as their steps may have expired. */
 #define PAST_NS (86400 * VG_NS_PER_S)
 
-/* The time after a move that is not compared, as its VM settles, and the time until the last window
- * is stored. */
+/* The time after a move that is not compared because the VM settles, and the time until the last
+ * window is stored. */
 #define SETTLE_NS (10 * VG_NS_PER_S)
 #define LATE_NS   (15 * VG_NS_PER_S)
 
-/* vgpud tries at least this often to read the figures of a host, and for at least this many times
- * the compared time. */
+/* The minimum number of attempts to read a host's figures, and the minimum time for them as a
+ * multiple of the compared time. */
 #define TRIES_MIN    3
-#define AGAIN_NS     (60 * VG_NS_PER_S) /* between the tries after these */
+#define AGAIN_NS     (60 * VG_NS_PER_S) /* between later attempts */
 #define TRIES_LENGTH 12
 
 /* The maximum number of other hosts for comparison. */
 #define OTHERS_MAX 16
 
-/* The number of the newest moves of each host among which the moves of a group are searched. */
+/* The number of each host's newest moves that are searched for moves of the group. */
 #define GROUP_LIMIT 100
 
 struct vg_judge {
     struct vg_judge_parts parts;
     vg_thread *thread;
     pthread_mutex_t lock;
-    uint64_t counts[VG_VERDICT_MAX]; /* protected by the lock */
-    /* These belong to the thread. */
-    GHashTable *tries; /* id of a move: how often its figures could not be read */
-    int64_t next_ns;   /* epoch, the next look that a move needs; INT64_MAX if none does */
+    uint64_t counts[VG_VERDICT_MAX]; /* The lock protects this member. */
+    /* Only the thread uses these members. */
+    GHashTable *tries; /* move id -> number of failed attempts to read its figures */
+    int64_t next_ns;   /* epoch, the time of the next check; INT64_MAX if no move needs one */
     bool has_looked;
-    unsigned ends; /* vg_mover_ends() at the last look */
+    unsigned ends; /* vg_mover_ends() at the last check */
 };
 
 /* Moves that are judged together. */
 struct judge_case {
     const struct vg_migration *move;
-    GPtrArray *moves;  /* struct vg_migration: all of its group, also itself; borrowed */
+    /* struct vg_migration: all moves of the group, including this one; borrowed */
+    GPtrArray *moves;
     GPtrArray *listed; /* struct vg_host_moves that own them, or NULL */
-    char *missing;     /* the reason if a move of the group is not known to be done, or NULL */
+    char *missing;     /* the reason if a move of the group may not have ended, or NULL */
 };
 
 static void
@@ -82,7 +83,7 @@ judge_add_group(struct judge_case *one, const GPtrArray *moves)
     }
 }
 
-/* Finds the other moves of the group. Peers run some of them. own has the moves of this host. */
+/* Finds the other moves of the group, some of which peers run. own lists the moves of this host. */
 static void
 judge_find_group(const struct vg_judge *judge, const GPtrArray *own, struct judge_case *one)
 {
@@ -137,7 +138,7 @@ judge_find_host(const GPtrArray *hosts, const char *name)
     return NULL;
 }
 
-/* Returns a host of the moves, which is read first if need be. */
+/* Returns a host of the moves. Reads it first if necessary. */
 static struct vg_verdict_host *
 judge_need_host(const struct vg_judge *judge, GPtrArray *hosts, const char *name,
                 const struct judge_times *times)
@@ -158,8 +159,8 @@ judge_need_host(const struct vg_judge *judge, GPtrArray *hosts, const char *name
     return host;
 }
 
-/* Adds hosts for comparison. The first one depends on the move, so that all hosts get their share
- * of the queries. */
+/* Adds hosts for comparison. The first one depends on the move, so that the queries are spread over
+ * all hosts. */
 static void
 judge_add_others(const struct vg_judge *judge, struct vg_verdict_question *question,
                  const struct judge_case *one, const struct judge_times *times)
@@ -198,7 +199,7 @@ judge_ask(const struct vg_judge *judge, const struct judge_case *one,
     }
 }
 
-/* Asks other hosts only if the hosts of the moves can be compared. */
+/* Judges the moves. Queries other hosts only if the hosts of the moves can be compared. */
 static vg_move_verdict *
 judge_decide(const struct vg_judge *judge, struct vg_verdict_question *question,
              const struct judge_case *one, const struct judge_times *times)
@@ -215,7 +216,7 @@ judge_decide(const struct vg_judge *judge, struct vg_verdict_question *question,
     return verdict;
 }
 
-/* Returns whether the figures of a host of the moves could not be read. */
+/* Returns whether reading the figures of a host of the moves has failed. */
 static bool
 judge_lacks_host(const struct vg_verdict_question *question)
 {
@@ -252,7 +253,7 @@ judge_keep(struct vg_judge *judge, const struct vg_migration *move,
     judge->counts[verdict->result]++;
 }
 
-/* Returns whether to try again, since something could not be read now, and notes when. */
+/* Returns whether to try again because reading has failed, and records the time. */
 static bool
 judge_may_wait(struct vg_judge *judge, const struct vg_migration *move, int64_t due_ns,
                int64_t length_ns)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The command line of vgpud.
+ * Parses the command line of vgpud.
  */
 #include "config.h"
 
@@ -154,7 +154,7 @@ vgpud_fail(const char *message)
 {
     g_autofree char *text = g_utf8_make_valid(message, -1);
 
-    /* Bytes that are quoted from a file must not reach the terminal. */
+    /* Quoted bytes from a file must not reach the terminal. */
     for (char *c = text; *c; c++) {
         if (g_ascii_iscntrl(*c))
             *c = '?';
@@ -183,8 +183,8 @@ print(const char *text)
     return EXIT_SUCCESS;
 }
 
-/* Raises the limit of open files: every stream of a recording, every vCPU thread and every
- * connection needs file descriptors. */
+/* Raises the limit of open files: each stream of a recording, each vCPU thread and each connection
+ * needs a file descriptor. */
 static void
 raise_file_limit(void)
 {
@@ -211,7 +211,7 @@ main(int argc, char **argv)
     struct args args = {.daemon = {.speed = 1}};
     g_autoptr(GError) error = NULL;
 
-    /* Registers the error domain before there are threads. */
+    /* Register the error domain before other threads exist. */
     vg_error_quark();
     argp_err_exit_status = 2;
     argp_parse(&argp, argc, argv, 0, NULL, &args);

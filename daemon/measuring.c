@@ -14,17 +14,17 @@
 
 #define VG_LOG_TAG "engine"
 
-/* A clock that is set back by less than this is told as set, and its windows overlap by no more. */
+/* If the clock is set back by more than this, the overlap of windows is also reported. */
 #define MEASURING_BACK_NS VG_NS_PER_S
 
 struct vg_measuring {
     vg_event_log *events;
     vg_store *store;
     bool replay;
-    int64_t unknown_ns; /* since when it is not known who took CPU time; 0: it is known */
-    int64_t ended_ns;   /* the end of the newest window; 0: there was none */
-    int64_t expired_ns[VG_STORED_MAX]; /* as told last */
-    enum vg_store_state store_state;   /* likewise */
+    int64_t unknown_ns; /* the time since when the CPU time's users are unknown, or 0 */
+    int64_t ended_ns;   /* the end of the newest window, or 0 */
+    int64_t expired_ns[VG_STORED_MAX]; /* as last reported */
+    enum vg_store_state store_state;   /* as last reported */
 };
 
 vg_measuring *

@@ -24,54 +24,54 @@
 
 #define VG_LOG_TAG "engine"
 
-/* A replay makes thousands of windows in a second, and nobody looks at as many views. */
+/* A replay makes thousands of windows per second, but not as many views are needed. */
 #define PUBLISH_PAUSE_NS (50 * VG_NS_PER_MS)
 
-/* The interval at which freed memory goes back to the system. */
+/* The interval at which freed memory is returned to the system. */
 #define TRIM_PAUSE_NS (60 * VG_NS_PER_S)
 
-/* The time between two readings of this host's memory. */
+/* The interval of reading this host's memory. */
 #define FACTS_PAUSE_NS (10 * VG_NS_PER_S)
 
 struct vg_node {
     char *host;
     bool replay;
     bool libvirt_is_here;
-    bool elsewhere; /* another machine is measured */
+    bool elsewhere; /* whether another machine is measured */
     bool replay_ended;
     int64_t window_ns;
     char boot_id[VG_UUID_LEN];
     int64_t started_ns;   /* epoch */
-    int64_t closed_at_ns; /* CLOCK_MONOTONIC, when the last window was closed */
+    int64_t closed_at_ns; /* CLOCK_MONOTONIC, the time of the last window */
     vg_store *store;
     uint64_t memory_windows;
-    uint64_t most_pending; /* the most windows that waited for the disk, as traced */
+    uint64_t most_pending; /* the maximum number of windows waiting for the disk, as traced */
     vg_event_log *events;
     vg_reservations *reservations;
     vg_measuring *measuring;
     vg_engine *engine;
-    vg_past_days *past_days; /* NULL once the engine has them */
+    vg_past_days *past_days; /* NULL after the engine has taken them */
     vg_alerts *alerts;
     vg_gather *gather;
-    vg_inventory *inventory; /* the inventory of libvirt's last report; NULL if there was none */
+    vg_inventory *inventory; /* libvirt's last inventory, or NULL */
     vg_vm_names *names;
-    vg_inventory *facts; /* the facts about this host that need no libvirt */
+    vg_inventory *facts; /* the information about this host that does not come from libvirt */
     int64_t facts_at_ns; /* CLOCK_MONOTONIC */
-    int32_t cpus;        /* the CPUs of the recorded or other host that were seen at work */
+    int32_t cpus;        /* the number of CPUs seen in a recording or on another host */
     char *note;          /* a note for the snapshot */
     struct vg_window totals;
     vg_lost_series *lost_series;
-    struct vg_gathered newest; /* window.vms is NULL if there is none yet */
-    vg_gpu_log *gpu_log;       /* NULL if there was no GPU request yet */
-    uint64_t missed;           /* windows that no collector could measure, or read of in time */
-    int64_t stored_ns;         /* epoch, the end of the newest window that the store has taken */
+    struct vg_gathered newest; /* window.vms is NULL before the first window */
+    vg_gpu_log *gpu_log;       /* NULL before the first GPU request */
+    uint64_t missed;           /* windows that no collector measured or read in time */
+    int64_t stored_ns;         /* epoch, the end of the newest stored window */
     int64_t trimmed_at_ns;     /* CLOCK_MONOTONIC */
     bool unpublished;
     int64_t published_at_ns; /* CLOCK_MONOTONIC */
     uint64_t seq;
     atomic_bool maintenance;
-    _Atomic int64_t proxy_stop_ns; /* a mean; 0: none was measured */
-    bool told_maintenance;         /* of the newest view */
+    _Atomic int64_t proxy_stop_ns; /* a mean, or 0 if none was measured */
+    bool told_maintenance;         /* the state in the newest view */
     pthread_mutex_t lock;          /* protects view */
     vg_view *view;
 };
@@ -189,7 +189,7 @@ vg_node_view(vg_node *node)
 
 /* ---- publishing ---- */
 
-/* Returns the inventory to show: libvirt's, completed by the facts about this host. */
+/* Returns the inventory to show: libvirt's, completed with the information about this host. */
 static vg_inventory *
 show_inventory(vg_node *node)
 {
@@ -213,7 +213,7 @@ show_inventory(vg_node *node)
     return shown;
 }
 
-/* In a replay the same recording gives the same snapshot, whatever is stored. */
+/* The same recording must give the same snapshot, whatever is stored. */
 static int64_t
 node_store_bytes(const vg_node *node)
 {
@@ -225,7 +225,7 @@ node_store_bytes(const vg_node *node)
     return MAX(health.bytes, 0);
 }
 
-/* Makes a snapshot. If the descriptions of hosts contradict each other, it leaves them out. */
+/* Creates a snapshot. Omits the descriptions of hosts if they contradict each other. */
 static vg_snapshot *
 make_snapshot(vg_node *node, const vg_inventory *inventory, const GPtrArray *taken)
 {
@@ -340,7 +340,8 @@ publish_if_due(vg_node *node)
 
 /* ---- windows ---- */
 
-/* Lists the VMs that one window has and the other lacks; borrowed, the caller frees the array. */
+/* Lists the VMs that are only in the first window. The items are borrowed, and the caller frees the
+ * array. */
 static GPtrArray *
 only_in(const struct vg_window *these, const struct vg_window *those)
 {
@@ -394,7 +395,7 @@ tell_vms(vg_node *node, const char *what, const GPtrArray *vms)
     }
 }
 
-/* Publishes a view before it reports VMs, so that whoever hears of a VM can look at it. */
+/* Publishes a view before it reports VMs, so that a client can query a reported VM. */
 static void
 tell_changes(vg_node *node, const struct vg_window *before, const struct vg_window *now)
 {
@@ -407,7 +408,7 @@ tell_changes(vg_node *node, const struct vg_window *before, const struct vg_wind
     tell_vms(node, "seen", seen);
 }
 
-/* Traces a new maximum of the store's queue, which grows only here. */
+/* Traces a new maximum of the store's queue. The queue grows only in this thread. */
 static void
 trace_store(vg_node *node)
 {
@@ -423,8 +424,9 @@ trace_store(vg_node *node)
 }
 
 /* Stores a window. The offset to the epoch jitters by nanoseconds, and the clock is slewed. A
- * window that thus began before the end of the last one would replace that in the store, so it
- * begins later. One that also ends earlier, as the clock was set back, is meant to replace it. */
+ * window that would therefore start before the end of the previous window, and replace it in the
+ * store, starts later. If it also ends earlier because the clock was set back, it replaces the
+ * previous window. */
 static void
 store_window(vg_node *node, const struct vg_gathered *gathered)
 {
@@ -479,14 +481,15 @@ take_complete(vg_node *node, int64_t now_ns)
         take_window(node, &gathered);
 }
 
-/* Returns the time on the clock of the windows. A recording's time does not pass by itself. */
+/* Returns the time on the windows' clock. The time of a recording advances only with its data. */
 static int64_t
 now_of_windows(const vg_node *node)
 {
     return node->replay ? INT64_MIN / 2 : vg_clock_monotonic_ns();
 }
 
-/* Takes the counts of clipped intervals from the recording: windows also clip at their edges. */
+/* Takes the number of clipped intervals from the whole recording, as windows also clip intervals at
+ * their edges. */
 static void
 take_edges(vg_node *node, const struct vg_window *period)
 {
@@ -557,7 +560,8 @@ vg_node_take(vg_node *node, unsigned int source, struct vg_report *take_report)
     publish_if_due(node);
 }
 
-/* What VMs had that are gone lies between what others have, where free() keeps it. */
+/* Returns freed memory to the system. Memory of VMs that no longer exist lies between used blocks,
+ * so that free() alone does not return it. */
 static void
 node_trim_memory(vg_node *node)
 {
@@ -585,7 +589,7 @@ vg_node_tick(vg_node *node)
     node_trim_memory(node);
     take_complete(node, now_of_windows(node));
     node_restore_days(node);
-    /* Also where nothing is measured any more. */
+    /* Publish this even if nothing is measured any more. */
     node->unpublished |= atomic_load(&node->maintenance) != node->told_maintenance;
     publish_if_due(node);
 }

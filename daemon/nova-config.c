@@ -31,7 +31,7 @@ static const struct {
     OPTION(cacert),
 };
 
-/* Fills in options whose strings are borrowed from the configuration. */
+/* Fills in the options. Their strings are borrowed from the configuration. */
 static void
 nova_config_read(const struct vg_daemon_config *config, struct vg_nova_options *ret)
 {

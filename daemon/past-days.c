@@ -14,13 +14,13 @@
 #define READ_LIMIT_NS (2 * VG_NS_PER_S)
 #define MINUTE_NS     (60 * VG_NS_PER_S)
 
-/* Makes the demand of a VM unknown. */
+/* These flags make the demand of a VM unknown. */
 #define LACKS (VG_CPU_NO_SWITCHES | VG_CPU_ABSENT_CPUS)
 
 struct vg_past_days {
     vg_store *store;
     int64_t until_ns;
-    vg_day_past *past; /* belongs to the thread until it has ended */
+    vg_day_past *past; /* only the thread uses it until its end */
     vg_thread *thread;
 };
 
@@ -37,7 +37,7 @@ past_days_limited_ns(const struct vg_history_row *row)
     return 0;
 }
 
-/* Adds a VM that was there for at least half of the time. */
+/* Adds a VM that existed for at least half of the time. */
 static void
 past_days_add(vg_past_days *days, const vg_history_host *host, const struct vg_history_vm *vm,
               int64_t end_ns)

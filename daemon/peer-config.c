@@ -28,7 +28,7 @@ const struct vg_conf_key vg_peer_keys[VG_PEER_N_KEYS] = {
      "nova's name for that host; empty for the hypervisor with the host's name."},
 };
 
-/* Returns the mistake in a group, or NULL; the caller frees it. */
+/* Returns the error in a group, or NULL. The caller frees it. */
 static char *
 peer_config_fault(const struct vg_peer_config *peer)
 {
@@ -42,7 +42,7 @@ peer_config_fault(const struct vg_peer_config *peer)
 
     if (!peer->url[0])
         return g_strdup("url, the address of this peer's API, is missing");
-    /* The URL may hold a password, which no message may show. */
+    /* The URL may contain a password, which no message may show. */
     if (strchr(peer->url, '@'))
         return g_strdup("url contains a user or password; use token_file or cert instead");
     if (!g_str_has_prefix(peer->url, scheme) || strlen(peer->url) == strlen(scheme) ||

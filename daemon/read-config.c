@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads the configuration from the files and the command line together.
+ * Reads the configuration from files and the command line.
  */
 #include "config.h"
 
@@ -19,8 +19,7 @@ override(char **member, const char *value)
     *member = g_strdup(value);
 }
 
-/* Replaces a path by one from the command line, which is relative to the directory where the
- * command was given. */
+/* Replaces a path with one from the command line, which is relative to the current directory. */
 static void
 override_path(char **member, const char *value)
 {

@@ -13,15 +13,15 @@
 
 #define VG_LOG_TAG "supervisor"
 
-/* The maximum number of reports that wait. A live collector makes one in each window; in a replay,
- * those in the queue add to those that wait for the disk. */
+/* The maximum number of waiting reports. A live collector sends one per window. In a replay, these
+ * reports add to the windows that wait for the disk. */
 #define QUEUE_MAX        256
 #define REPLAY_QUEUE_MAX 2
 
 /* The time between two checks by a replay that waits for the disk. */
 #define BACKLOG_PAUSE VG_NS_PER_MS
 
-/* The time that a thread has to end, and the pause between two checks of it. */
+/* The time for a thread to end, and the interval of checks. */
 #define STOP_LIMIT_NS (3 * VG_NS_PER_S)
 #define STOP_PAUSE_US 2000
 
@@ -30,11 +30,11 @@ struct member {
     vg_collector *collector;
     vg_thread *thread; /* the main thread's reference */
     vg_thread *self;   /* the member's own reference */
-    char *part;        /* "collector:procfs" */
+    char *part;        /* for example "collector:procfs" */
     unsigned int source;
     enum vg_collector_state state;
-    int64_t since_ns;        /* epoch, when it came into that state, or began or ceased to hang */
-    enum vg_trouble trouble; /* the code of that reason */
+    int64_t since_ns;        /* epoch, when it entered that state, or started or stopped hanging */
+    enum vg_trouble trouble; /* the code of the reason */
     char *text;              /* the reason of the state, or NULL */
     GPtrArray *sources;      /* struct vg_source_state *, or NULL */
     bool hangs;
@@ -45,7 +45,7 @@ struct member {
 struct vg_supervisor {
     struct vg_supervisor_options options;
     vg_queue *queues[VG_SUPERVISOR_QUEUES];
-    pthread_mutex_t lock; /* protects members, and the state, text and hangs of each */
+    pthread_mutex_t lock; /* protects members, and their state, text and hangs */
     GPtrArray *members;
 };
 
@@ -55,7 +55,7 @@ free_report(void *report)
     vg_report_free(report);
 }
 
-/* Traces a new maximum of a queue. Called on the thread that puts a report. */
+/* Traces a new maximum of a queue. Called on the thread that adds a report. */
 static void
 trace_windows(void *data, size_t length)
 {
@@ -117,7 +117,7 @@ vg_supervisor_free(vg_supervisor *supervisor)
 
 /* ---- on the collectors' threads ---- */
 
-/* Makes a collector that reads a recording at full speed wait for the disk. */
+/* Delays a collector that reads a recording at full speed until the disk has caught up. */
 static void
 wait_for_store(struct member *member)
 {
@@ -135,7 +135,8 @@ put_report(void *data, struct vg_report *take_report)
     vg_supervisor *supervisor = member->supervisor;
 
     if (take_report->kind != VG_REPORT_WINDOW) {
-        /* In a replay, this report may mark the end of the recording, so it follows the windows. */
+        /* In a replay, this report may mark the end of the recording, so it must follow the
+         * windows. */
         vg_queue_put(supervisor->queues[supervisor->options.replay ? VG_SUPERVISOR_WINDOWS
                                                                    : VG_SUPERVISOR_CONTROL],
                      take_report);
@@ -209,7 +210,7 @@ vg_supervisor_stop(vg_supervisor *supervisor, bool *ret_all_ended)
         vg_thread_stop(((struct member *)supervisor->members->pdata[i])->thread);
     for (guint i = 0; i < supervisor->members->len; i++) {
         struct member *member = supervisor->members->pdata[i];
-        /* This makes room for reports that wait to be put. */
+        /* Emptying the queues lets waiting threads add their reports. */
         while (!vg_thread_ended(member->thread) && vg_clock_monotonic_ns() < until) {
             for (int queue = 0; queue < VG_SUPERVISOR_QUEUES; queue++)
                 vg_supervisor_take(supervisor, queue, QUEUE_MAX);
@@ -248,7 +249,7 @@ state_name(const struct member *member)
     return member->hangs ? "failed" : vg_collector_state_names[member->state];
 }
 
-/* Returns the reason for a member's state, or NULL if there is none; the caller frees it. */
+/* Returns the reason for a member's state, or NULL. The caller frees it. */
 static char *
 reason_of(const struct member *member)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tracer for LTTng-UST: a shared object of its own, vgpud-lttng-ust.so. The tracepoints are in
- * it and not in vgpud: a program that has any loads liblttng-ust-tracepoint before its main(),
- * traced or not (also with LTTNG_UST_TRACEPOINT_PROBE_DYNAMIC_LINKAGE).
+ * The tracer for LTTng-UST, a separate shared object, vgpud-lttng-ust.so. It contains the
+ * tracepoints because a program with tracepoints always loads liblttng-ust-tracepoint before
+ * main(), traced or not, even with LTTNG_UST_TRACEPOINT_PROBE_DYNAMIC_LINKAGE.
  */
 #include "config.h"
 

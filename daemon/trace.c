@@ -15,9 +15,9 @@
 
 const struct vg_tracer *vg_tracer;
 
-/* Written before there are other threads. */
+/* Written before other threads exist. */
 static bool wanted;
-static char *trouble; /* the reason why there is no tracer */
+static char *trouble; /* the reason if there is no tracer */
 
 static int
 trace_load(const char *path, GError **err)
@@ -26,8 +26,8 @@ trace_load(const char *path, GError **err)
 
     if (!object)
         return vg_error(err, VG_E_EXTERNAL, "cannot load it: %s", dlerror());
-    /* The object is never closed, even if it is refused: its constructors have run and may have
-     * left threads. */
+    /* Never close the object, even if it is refused: its constructors have run and may have started
+     * threads. */
     const struct vg_tracer *tracer = dlsym(object, VG_TRACER_SYMBOL);
     if (!tracer)
         return vg_error(err, VG_E_EXTERNAL, "it is not a tracer for vgpud: it has no %s",
@@ -62,7 +62,7 @@ vg_trace_status(void)
 {
     if (!wanted)
         return NULL;
-    /* Reports "ready" in any case, since vgpud does all its work without a tracer. */
+    /* Always reports "ready", since vgpud works without a tracer. */
     return vg_part_status_new("trace:lttng", trouble ? "failed" : "ok", true, g_strdup(trouble));
 }
 
@@ -101,7 +101,7 @@ trace_score(const vg_view *before, const vg_view *now, const struct vg_snap_vm *
 {
     const struct vg_snap_vm *was = before ? vg_view_find_vm(before, vg_view_vm_id(vm)) : NULL;
 
-    /* A VM that only libvirt knows of has no class. */
+    /* A VM that only libvirt knows has no class. */
     if (was && !vg_view_sample(&before->totals, was))
         was = NULL;
     if (!vg_view_sample(&now->totals, vm) || (was && was->vm_class == vm->vm_class))

@@ -14,9 +14,10 @@
 
 struct vg_vm_names {
     GHashTable *newest; /* char * by UUID, both owned */
-    GHashTable *before; /* the names of the inventory before */
-    char *proc;         /* "/proc"; NULL: processes cannot be looked at */
-    /* pid -> whether it is libvirt's process, GINT_TO_POINTER of 1 or 2; of the newest inventory */
+    GHashTable *before; /* the names of the previous inventory */
+    char *proc;         /* "/proc", or NULL if processes cannot be examined */
+    /* pid -> whether libvirt owns the process, as GINT_TO_POINTER of 1 or 2, for the newest
+     * inventory */
     GHashTable *owned;
 };
 
@@ -65,7 +66,7 @@ vg_vm_names_take(vg_vm_names *names, const vg_inventory *inventory)
     }
 }
 
-/* Returns the name of a VM in OpenStack; NULL if it is not known to have one. */
+/* Returns the name of a VM in OpenStack, or NULL if unknown. */
 static const char *
 vm_names_find(const vg_vm_names *names, const char *uuid)
 {
@@ -96,7 +97,7 @@ vg_vm_names_log(const vg_vm_names *names, vg_event_log *events, const char *what
     if (pid > 0)
         vg_json_add_int64(data, "pid", pid);
     vg_json_add_string(data, "source", source);
-    /* Customers choose the other name, which may hold anything. */
+    /* The customer chooses the other name, which may contain anything. */
     vg_log_info("VM %s name=\"%s\" uuid=%s pid=%" PRId64 " source=%s", what, name,
                 known_uuid ? known_uuid : "-", pid, source);
     vg_event_log_add(events, "vm", data);
@@ -113,7 +114,7 @@ vm_names_compare_ids(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Returns the UUID or name by which a VM is stored; NULL if its name looks like a UUID. */
+/* Returns the UUID or name under which a VM is stored, or NULL if its name looks like a UUID. */
 static const char *
 vm_names_identity(const struct vg_vm_sample *vm)
 {
@@ -122,7 +123,7 @@ vm_names_identity(const struct vg_vm_sample *vm)
     return g_uuid_string_is_valid(vm->name) ? NULL : vm->name;
 }
 
-/* Renames a VM to NAME#PID, or to NAME#PID.2 if there is such a VM. */
+/* Renames a VM to NAME#PID, or to NAME#PID.2 if that name is in use. */
 static void
 vm_names_rename(struct vg_vm_sample *vm, const GHashTable *taken)
 {
@@ -140,8 +141,7 @@ vm_names_rename(struct vg_vm_sample *vm, const GHashTable *taken)
 
 enum { VM_NAMES_OWNED = 1, VM_NAMES_FOREIGN = 2 };
 
-/* Returns whether the process of a sample is libvirt's, which is looked up once for each inventory.
- */
+/* Returns whether libvirt owns the process of a sample. This is checked once per inventory. */
 static bool
 vm_names_is_owned(vg_vm_names *names, const struct vg_inv_vm *known, const struct vg_vm_sample *vm)
 {
@@ -201,7 +201,7 @@ vg_vm_names_part(struct vg_window *window)
         const char *identity = vm_names_identity(vm);
         bool is_twin = identity && g_hash_table_contains(taken, identity);
         if (is_twin || !identity || !vg_is_vm_name(vm->name)) {
-            /* Each of the two calls has a limit of its own, so that none silences the other. */
+            /* Separate calls have separate rate limits. */
             if (is_twin) {
                 vg_log_warn_limited(
                     "two processes claim to be the same VM pid=%d name=\"%s\" uuid=\"%s\"", vm->pid,
