@@ -26,7 +26,7 @@ struct header_sum {
     unsigned content_types;
     unsigned authorizations;
     bool blank_names;
-    GString *if_none_match; /* values of all fields of that name */
+    GString *if_none_match; /* the values of all fields with this name */
 };
 
 /* Returns the value of a header field, or NULL. */
@@ -55,10 +55,9 @@ sum_header(void *cls, enum MHD_ValueKind kind, const char *name, const char *val
     return MHD_YES;
 }
 
-/* Checks the framing. Some of libmicrohttpd's own refusals come out twice in one answer (0.9.75),
- * so it is not told to be strict, and as little as possible is left to it. Where two readers of the
- * same bytes might disagree on where a request ends, the request is refused and the connection
- * closed. */
+/* Checks the framing. libmicrohttpd's strict mode is not used, because some of its refusals appear
+ * twice in an answer (0.9.75), and it decides as little as possible. If two parsers might disagree
+ * on the end of a request, the request is refused and the connection is closed. */
 static void
 check_framing(struct http_exchange *exchange, const char *version, const struct header_sum *sum)
 {
@@ -70,7 +69,8 @@ check_framing(struct http_exchange *exchange, const char *version, const struct 
     if (!http11 && strcmp(version, MHD_HTTP_VERSION_1_0) != 0)
         what = "only HTTP/1.1 and HTTP/1.0 are supported";
     else if (version != exchange->uri_end + 1 || strpbrk(request->uri, " \t"))
-        what = "the URL contains a NUL or a blank"; /* the version follows it after one blank */
+        /* the version follows the URL after one blank */
+        what = "the URL contains a NUL or a blank";
     else if (sum->blank_names)
         what = "the name of a header field is empty or contains a blank";
     else if (http11 && sum->hosts == 0)
@@ -112,7 +112,7 @@ take_request_id(struct http_exchange *exchange)
         vg_request_id_make(request->request_id);
 }
 
-/* Tells if the backend has the part that the route belongs to. */
+/* Returns whether the backend provides the part for this route. */
 static bool
 is_offered(const struct vg_request *request)
 {
@@ -123,7 +123,7 @@ is_offered(const struct vg_request *request)
            (part != VG_ACTS || request->backend->acts);
 }
 
-/* Looks at path, method and query; sets the answer if the request goes no further. */
+/* Checks path, method and query. Sets the answer if they are invalid. */
 static void
 find_route(struct vg_request *request)
 {
@@ -205,7 +205,7 @@ check_sizes(struct http_exchange *exchange, const struct header_sum *sum)
                           "the body is longer than %" PRId64 " bytes", limit);
 }
 
-/* Tells if the route is open to everybody: the one that says that vgpud is alive. */
+/* Returns whether the route needs no identification. Only the liveness route does not. */
 static bool
 is_public(const struct vg_request *request)
 {
@@ -215,7 +215,7 @@ is_public(const struct vg_request *request)
            vg_page_is_part(request->uri, size);
 }
 
-/* Finds out who the client is, and if it asks too often, before anything is disclosed. */
+/* Identifies the client and checks its request rate, before anything is disclosed. */
 static void
 settle_client(struct http_exchange *exchange)
 {
@@ -243,7 +243,7 @@ settle_client(struct http_exchange *exchange)
     }
 }
 
-/* Checks that the client has the role, and does not write too often. */
+/* Checks the client's role and its rate of writes. */
 static void
 check_role(struct http_exchange *exchange)
 {
@@ -301,7 +301,7 @@ http_admit(struct http_exchange *exchange, const char *method, const char *versi
     request->forecast = g_strdup(admit_header(exchange, VG_FORECAST_HEADER));
     if (request->answer.status == 0)
         check_role(exchange);
-    /* Read a body to its end before refusing it, if it is not too large: a client that is cut off
+    /* Read the body of a refused request unless it is too large: a client that is disconnected
      * while sending never sees the reason. */
     const char *length = admit_header(exchange, "Content-Length");
     exchange->early = exchange->early || admit_header(exchange, "Expect") ||

@@ -5,19 +5,19 @@
 
 #include "base/clock.h"
 
-/* A share fills up over this time, and never holds more than what comes in it. */
+/* The time in which a budget is refilled. A budget never exceeds the amount for this time. */
 #define REQUESTS_NS VG_NS_PER_S
 #define WRITES_NS   (60 * VG_NS_PER_S)
 
 struct client_budget {
     double left;
-    int64_t at_ns; /* monotonic */
+    int64_t at_ns; /* CLOCK_MONOTONIC */
 };
 
 struct vg_client {
     char *name;
     unsigned connections;
-    int64_t left_ns; /* monotonic: end of its last connection */
+    int64_t left_ns; /* CLOCK_MONOTONIC, the end of its last connection */
     struct client_budget requests;
     struct client_budget writes;
 };

@@ -12,15 +12,15 @@
 #include "api/sse.h"
 #include "base/clock.h"
 
-/* libmicrohttpd ends silent connections. A client that sends a byte now and then is never silent,
- * but has to complete a request within so many times the idle time. */
+/* libmicrohttpd closes idle connections. A client that sends a byte now and then is never idle, but
+ * must complete a request within this multiple of the idle time. */
 #define REQUEST_IDLE_TIMES 2
 #define SCANS_PER_IDLE     4
-/* One in so many connections of a listener is reserved for clients that have identified themselves:
- * when it is needed, the oldest connection of others is ended. */
+/* The fraction of a listener's connections reserved for identified clients. When it is needed, the
+ * oldest connection of an unidentified client is closed. */
 #define KNOWN_SHARE 4
 
-/* Finds the name of the client for its limits. */
+/* Returns the name under which the client's limits are counted. */
 static void
 conn_name(struct vg_conn *conn, char ret_name[VG_ORIGIN_MAX])
 {
@@ -40,8 +40,8 @@ conn_name(struct vg_conn *conn, char ret_name[VG_ORIGIN_MAX])
     }
 }
 
-/* Shuts a connection down. The lock keeps the descriptor open meanwhile; libmicrohttpd notices the
- * end. */
+/* Shuts a connection down. The lock keeps the descriptor open during the call. libmicrohttpd then
+ * detects the end. */
 static void
 conn_end(struct vg_conn *conn)
 {
@@ -52,8 +52,8 @@ conn_end(struct vg_conn *conn)
     shutdown(conn->fd, SHUT_RDWR);
 }
 
-/* Ends one connection of a client that has not identified itself, if there are many: somebody with
- * many addresses could otherwise hold all connections. */
+/* Closes a connection of an unidentified client if there are many. Otherwise, a client with many
+ * addresses could occupy all connections. */
 static void
 conn_make_room(struct vg_listener *listener)
 {
@@ -147,7 +147,7 @@ vg_conn_is_known(struct vg_conn *conn)
     __atomic_store_n(&conn->known, true, __ATOMIC_RELAXED);
 }
 
-/* Ends connections whose request is too slow. With the lock. */
+/* Closes connections whose request takes too long. Called under the lock. */
 static void
 end_slow(vg_api *api, int64_t now_ns)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes the document of the host's CPUs.
+ * Creates the document of the host's CPUs.
  */
 #include "config.h"
 
 #include "api/doc.h"
 #include "base/json.h"
 
-/* One CPU of the document. */
+/* A CPU of the document. */
 struct cpu_row {
     int32_t cpu;
-    const struct vg_host_cpu *told; /* NULL: only its vCPUs are known */
+    const struct vg_host_cpu *told; /* NULL if only its vCPUs are known */
     json_object *vms;
     json_object *pinned;
     int64_t vms_ns;
@@ -26,7 +26,7 @@ cpu_row_clear(void *data)
     json_object_put(row->pinned);
 }
 
-/* Finds or adds a row; rows are in the order of CPUs. */
+/* Finds or adds a row. The rows are sorted by CPU. */
 static struct cpu_row *
 need_row(GArray *rows, int32_t cpu)
 {
@@ -74,7 +74,7 @@ add_places(GArray *rows, const vg_view *view, const struct vg_snap_vm *vm,
     }
 }
 
-/* Tells if the VM is kept from some of the host's CPUs. */
+/* Returns whether the VM may not use some of the host's CPUs. */
 static bool
 is_pinned(const struct vg_vm_sample *sample, const struct vg_window *window)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes documents about GPUs: their users, one VM's use, and the requests they worked for. A GPU
- * has the inventory's name, or that of a collector; the two do not always agree.
+ * Creates documents about GPUs: their users, a VM's use, and the requests they processed. A GPU has
+ * the inventory's name or a collector's. The two may differ.
  */
 #include "config.h"
 
@@ -14,10 +14,11 @@
 #include "model/score.h"
 #include "model/window-json.h"
 
-/* VMs, and processes, that are listed for one GPU and period: those that used it most. */
+/* The maximum number of VMs or processes listed for a GPU and a period. Those with the most use
+ * come first. */
 #define USERS_MAX 256
 
-/* A VM on one engine. */
+/* The use of an engine by a VM. */
 struct use {
     const struct vg_vm_sample *vm;
     const struct vg_gpu_sample *gpu;
@@ -25,7 +26,7 @@ struct use {
 
 /* ---- which GPUs there are ---- */
 
-/* Makes an id. Recorders need not write UTF-8, but JSON must. */
+/* Creates an id. Recorded names may not be UTF-8, but JSON must be. */
 static char *
 id_of(const char *device)
 {
@@ -205,7 +206,7 @@ add_use(json_object *object, const vg_view *view, const struct vg_window *window
 
 /* ---- one GPU, and all ---- */
 
-/* Lists the VMs that have the GPU or a part of it. */
+/* Lists the VMs that have the GPU or a part of it assigned. */
 static json_object *
 assigned_to_json(const vg_view *view, const char *id)
 {
@@ -241,7 +242,7 @@ inventory_to_json(const vg_view *view, const char *id)
     return NULL;
 }
 
-/* Lists the parts that VMs can be given, and why each is free or not. */
+/* Lists the parts that can be assigned to VMs, and why each part is free or not. */
 static json_object *
 doc_gpu_parts(const vg_view *view, const char *id)
 {
@@ -256,7 +257,7 @@ doc_gpu_parts(const vg_view *view, const char *id)
     return array;
 }
 
-/* Describes the largest profile of one GPU. Returns NULL if it is known only from records. */
+/* Describes the GPU's largest profile. Returns NULL if the GPU is known only from records. */
 static json_object *
 doc_gpu_largest(const vg_view *view, const char *id)
 {
@@ -294,7 +295,7 @@ doc_gpu_add_source(json_object *object, const vg_view *view)
     vg_json_add_string(object, "source", source[0] ? source : NULL);
 }
 
-/* The device under which collectors/gpu-venus.c tells. */
+/* The device name used by collectors/gpu-venus.c. */
 #define VENUS "venus"
 
 static const char doc_gpu_venus_note[] =
@@ -325,7 +326,7 @@ vg_doc_gpu(const vg_view *view, const char *id)
     return object;
 }
 
-/* Reads the id after which a page begins, "gpus\nID"; "" for the first. */
+/* Reads the id that precedes a page, from "gpus\nID". The id is "" for the first page. */
 static char *
 doc_gpu_read_marker(const char *marker, GError **err)
 {
@@ -456,7 +457,7 @@ request_to_json(const vg_view *view, const struct vg_gpu_log_entry *entry)
     vg_json_add_string(
         object, "engine",
         g_array_index(entry->chunk->engines, struct vg_gpu_log_engine, request->gpu).engine);
-    /* Drivers choose contexts, and have 64 bits for them. */
+    /* A context is chosen by the driver and may use all 64 bits. */
     vg_json_add(object, "context", json_object_new_uint64(request->context));
     vg_json_add(object, "seqno", json_object_new_uint64(request->seqno));
     for (size_t i = 0; i < G_N_ELEMENTS(times); i++)
@@ -467,7 +468,7 @@ request_to_json(const vg_view *view, const struct vg_gpu_log_entry *entry)
     return object;
 }
 
-/* Finds the log's name of the GPU; the id if the log has none. The caller frees it. */
+/* Returns the GPU's name in the log, or the id if the log has none. The caller frees it. */
 static char *
 device_of(const vg_view *view, const char *id)
 {
@@ -506,8 +507,8 @@ page_to_json(const vg_view *view, const struct vg_gpu_log_query *query,
     return object;
 }
 
-/* Puts the name in libvirt into a query that names a VM as OpenStack does. A VM that is gone is
- * known by its requests. */
+/* Replaces a VM's OpenStack name in a query with its libvirt name. A VM that no longer exists is
+ * found by its requests. */
 static int
 doc_gpu_name_vm(const vg_view *view, struct vg_gpu_log_query *query, GError **err)
 {

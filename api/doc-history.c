@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes documents about a whole host over a past period, from the store.
+ * Creates documents about a host over a past period, from the store.
  */
 #include "config.h"
 
@@ -12,14 +12,15 @@
 #include "base/json.h"
 #include "model/window-json.h"
 
-/* The data that all these documents need. */
+/* The data for all these documents. */
 struct past {
     const struct vg_history_query *query;
     const vg_history_host *host;
-    const vg_view *view; /* the newest; NULL where it is not wanted */
+    const vg_view *view; /* the newest view, or NULL if not needed */
 };
 
-/* Returns the time of so many windows, which have the same length unless that was changed. */
+/* Returns the total time of this number of windows. All windows have the same length, unless it was
+ * reconfigured. */
 static double
 past_time_ns(const vg_history_host *host, int64_t windows)
 {
@@ -42,8 +43,8 @@ past_add_rates(json_object *object, const struct vg_cpu_figures *cpu, double tim
                      past_per((double)cpu->preemptions, time_ns) * (double)VG_NS_PER_S);
 }
 
-/* Adds "processes" and "others" to a loss to the host's programs, where they are known. They are of
- * whole minutes, so that others has also those of the edges. */
+/* Adds "processes" and "others" to a loss to host programs, if they are known. Processes are stored
+ * in whole minutes, so "others" includes those at the edges of the period. */
 static void
 past_add_processes(json_object *object, const GArray *processes, const struct vg_history_loss *loss)
 {
@@ -90,7 +91,7 @@ vg_doc_history_programs(const GArray *programs)
     return array;
 }
 
-/* Makes an array of losses in which host:user names processes. */
+/* Creates an array of losses. Losses to host:user include the processes. */
 static json_object *
 past_losses_to_json(const GArray *losses, const GArray *processes)
 {
@@ -102,7 +103,7 @@ past_losses_to_json(const GArray *losses, const GArray *processes)
     return array;
 }
 
-/* Adds whether the VM is gone: is not in the newest window. Null before there is one. */
+/* Adds whether the VM is missing from the newest window, or null if there is none. */
 static void
 past_add_gone(json_object *object, const vg_view *view, const char *key)
 {
@@ -157,7 +158,7 @@ past_compare_losses(const void *a, const void *b)
     return strcmp(x->aggressor, y->aggressor);
 }
 
-/* Sums up the losses of all VMs, largest aggressor first. */
+/* Sums up the losses of all VMs, with the largest aggressor first. */
 static json_object *
 past_host_to_json(const vg_history_host *host)
 {
@@ -193,7 +194,7 @@ past_host_to_json(const vg_history_host *host)
     return object;
 }
 
-/* Adds the period that the page covers. */
+/* Adds the period covered by the page. */
 static void
 past_add_period(json_object *object, const struct past *past)
 {
@@ -258,7 +259,7 @@ vg_doc_history_vms(const vg_view *view, const struct vg_history_query *query,
 struct past_loss {
     const struct vg_history_vm *victim;
     const struct vg_history_loss *lost;
-    char *id; /* id of the pair */
+    char *id; /* the pair's id */
 };
 
 static void
@@ -270,7 +271,8 @@ past_loss_free(void *data)
     g_free(loss);
 }
 
-/* Finds the id of an aggressor, of which the store keeps only the name; several VMs may have it. */
+/* Returns the id of an aggressor, or NULL if it is ambiguous: the store has only the name, which
+ * several VMs may have. */
 static const char *
 past_id_of(const struct past *past, const struct past_loss *loss)
 {
@@ -289,7 +291,7 @@ past_id_of(const struct past *past, const struct past_loss *loss)
     return id;
 }
 
-/* What a VM lost to those that are not told by name. */
+/* Returns the CPU time that a VM lost to aggressors that are not listed by name. */
 static int64_t
 past_rest_of(const struct vg_history_vm *vm)
 {
@@ -326,7 +328,7 @@ past_loss_to_json(const void *data, const void *item)
     return object;
 }
 
-/* Finds a VM by its key or else its name; NULL: there is none. */
+/* Finds a VM by its key, or otherwise by its name. Returns NULL if there is none. */
 static const struct vg_history_vm *
 past_find_vm(const vg_history_host *host, const char *id)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes documents about the host, and keeps some of them with their view.
+ * Creates documents about the host, and caches some of them with their view.
  */
 #include "config.h"
 
@@ -125,7 +125,7 @@ daemon_to_json(const vg_view *view, const struct vg_daemon_stats *stats)
     return object;
 }
 
-/* Adds a time of the raw clock, or null while there is no window. */
+/* Adds a time of the raw clock, or null before the first window. */
 static void
 add_time(json_object *object, const char *name, const vg_view *view, const struct vg_window *window,
          int64_t raw_ns)
@@ -222,8 +222,8 @@ programs_to_json(const GArray *programs, bool with_pids)
     return array;
 }
 
-/* The host's programs by CPU time, since the start and as they were read last; NULL: they never
- * were. */
+/* Lists the host's programs by CPU time, since the start and in the last reading. Returns NULL if
+ * they were never read. */
 static json_object *
 all_programs_to_json(const vg_view *view)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Describes the largest vGPU profile with a free place.
+ * Describes the largest vGPU profile that is available.
  */
 #include "config.h"
 
@@ -9,7 +9,7 @@
 #include "api/doc.h"
 #include "base/json.h"
 
-/* Returns the name of a vGPU type, "GRID T4-1Q", or NULL. */
+/* Returns the name of a vGPU type, for example "GRID T4-1Q", or NULL. */
 static const char *
 doc_largest_name(const vg_view *view, const char *type)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes the document of a host's past, step by step. Where nothing was measured there is a gap,
- * whose figures are null: they are not 0.
+ * Creates the document of a host's past in steps. A step without measurements is a gap, whose
+ * figures are null instead of 0.
  */
 #include "config.h"
 
@@ -11,18 +11,18 @@
 #include "base/clock.h"
 #include "base/json.h"
 
-/* A step that has only just begun need not have a window yet. */
+/* The minimum length of a gap. A newly started step may have no window yet. */
 #define GAP_MIN_NS (10 * VG_NS_PER_S)
 
-/* What a document of steps is made of. */
+/* The data for a document of steps. */
 struct steps {
     const struct vg_history_query *query;
     const GArray *steps;       /* struct vg_history_step */
-    const GPtrArray *happened; /* struct vg_happening; NULL: not known */
+    const GPtrArray *happened; /* struct vg_happening, or NULL if unknown */
     int64_t now_ns;
 };
 
-/* The begin of the step in which the time lies; begin < t <= end. */
+/* Returns the start of the step that contains the time: start < time <= end. */
 static int64_t
 steps_begin_of(int64_t time_ns, int64_t step_ns)
 {
@@ -39,7 +39,7 @@ steps_what(json_object *event)
     return json_object_object_get_ex(event, "what", &what) ? json_object_get_string(what) : NULL;
 }
 
-/* Since when the event was going on; at_ns if it is one of a moment. */
+/* Returns the start of the event, or at_ns if it has no duration. */
 static int64_t
 steps_since(json_object *event, int64_t at_ns)
 {
@@ -50,7 +50,7 @@ steps_since(json_object *event, int64_t at_ns)
     return MIN(json_object_get_int64(since), at_ns);
 }
 
-/* Adds what happened to the measuring if some of it lies in the step. */
+/* Adds a measuring event if it overlaps the step. */
 static void
 steps_add_happened(json_object *array, const struct vg_happening *event, json_object *data,
                    int64_t begin_ns, int64_t end_ns)
@@ -90,7 +90,7 @@ steps_add_events(json_object *object, const struct steps *all, int64_t begin_ns,
     vg_json_add(object, "happened", happened);
 }
 
-/* An amount over the time of which it was told; null: of none. */
+/* Adds an amount divided by the time for which it is known, or null if that is 0. */
 static void
 steps_add_share(json_object *object, const char *name, int64_t amount, int64_t of_ns)
 {
@@ -137,7 +137,7 @@ steps_measured_by(const struct vg_history_step *step)
     return array;
 }
 
-/* Names the members whose values are unknown, or lower bounds, as not all was recorded. */
+/* Adds the names of members that are unknown or lower bounds because something was not recorded. */
 static void
 steps_add_lacks(json_object *object, unsigned int lacks)
 {
@@ -176,7 +176,7 @@ steps_add_vms(json_object *object, const struct vg_history_step *step)
     steps_add_lacks(object, step->lacks);
 }
 
-/* step: NULL for a gap. */
+/* step is NULL for a gap. */
 static json_object *
 steps_item(const struct steps *all, int64_t begin_ns, int64_t end_ns,
            const struct vg_history_step *step)
@@ -200,7 +200,7 @@ steps_item(const struct steps *all, int64_t begin_ns, int64_t end_ns,
     steps_add_share(object, "own_share", host->own_ns, host->own_of_ns);
     steps_add_share(object, "idle_share", host->idle_ns, host->idle_of_ns);
     steps_add_share(object, "steal_share", host->steal_ns, host->idle_of_ns);
-    /* Microseconds of threads over nanoseconds. */
+    /* The load is in microseconds of threads. */
     steps_add_share(object, "load", host->load_us, host->load_of_ns / VG_NS_PER_US);
     vg_json_add(object, "pressure", steps_pressure(host));
     steps_add_share(object, "gpu_wait_share", host->gpu_wait_ns, host->gpu_of_ns);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes documents about VMs: one, all, and their preemptions.
+ * Creates documents about VMs: one, all, and their preemptions.
  */
 #include "config.h"
 
@@ -34,8 +34,8 @@ vg_doc_add_rates(json_object *object, double run_share, double preempt_share,
     vg_json_add(object, "rates", rates);
 }
 
-/* Adds a member that says what people call the VM with this name, if that is another name. view:
- * NULL if it is not known. */
+/* Adds the VM's display name if it differs from this name. view is NULL if the display name is
+ * unknown. */
 static void
 doc_add_label(json_object *object, const char *member, const vg_view *view, const char *name)
 {
@@ -45,7 +45,7 @@ doc_add_label(json_object *object, const char *member, const vg_view *view, cons
         vg_json_add_string(object, member, label);
 }
 
-/* Adds the labels of what an object names. */
+/* Adds display names for all names in an object. */
 static void
 doc_label_object(const vg_view *view, json_object *object)
 {
@@ -89,7 +89,7 @@ add_losses_and_gpus(json_object *object, const vg_view *view, const struct vg_wi
                 sample ? vg_gpus_to_json(sample->gpus, duration) : json_object_new_array());
 }
 
-/* Finds the VM's figures in the newest window; NULL: it was not measured then. */
+/* Returns the VM's figures in the newest window, or NULL if it was not measured. */
 static const struct vg_vm_sample *
 doc_newest_of(const vg_view *view, const struct vg_snap_vm *vm)
 {
@@ -123,7 +123,7 @@ newest_to_json(const vg_view *view, const struct vg_snap_vm *vm)
     return object;
 }
 
-/* Describes the instance of OpenStack and its project; NULL: nova did not make the VM. */
+/* Describes the OpenStack instance and its project. Returns NULL if nova did not create the VM. */
 static json_object *
 doc_openstack_to_json(const struct vg_inv_vm *domain)
 {
@@ -195,7 +195,7 @@ lost_process_to_json(const struct vg_lost_process *process)
     return object;
 }
 
-/* Adds "processes", at most so many, and "others" to an entry of lost_to, if it is about the host's
+/* Adds "processes" up to the given number and "others" to an entry of lost_to, if it concerns host
  * programs and they are known. */
 static void
 add_processes(json_object *object, const struct vg_vm_sample *sample, const struct vg_lost_to *lost,
@@ -221,7 +221,7 @@ add_processes(json_object *object, const struct vg_vm_sample *sample, const stru
     vg_json_add(object, "others", others);
 }
 
-/* Names the processes behind host:user in the lost_to of the sample's object. */
+/* Adds the processes behind host:user to the lost_to of the sample's object. */
 static void
 add_lost_processes(json_object *object, const struct vg_vm_sample *sample)
 {
@@ -255,8 +255,7 @@ vg_doc_vm(const vg_view *view, const struct vg_snap_vm *vm)
     return object;
 }
 
-/* Returns the value by which a VM is sorted, from the newest window; VMs that are not in it come
- * last. */
+/* Returns the sort value of a VM in the newest window. VMs missing from the window come last. */
 static double
 value_of(const vg_view *view, const struct vg_snap_vm *vm, enum vg_vm_sort sort)
 {
@@ -289,8 +288,8 @@ vg_doc_compare_places(const void *a, const void *b)
     return by_name != 0 ? by_name : strcmp(left->id, right->id);
 }
 
-/* Makes a marker of the last item of a page: "SORT\nVALUE\nBYTES_OF_ID\nIDNAME". A name may contain
- * a line feed. */
+/* Creates a marker of the last item of a page: "SORT\nVALUE\nBYTES_OF_ID\nIDNAME". A name may
+ * contain a line feed. */
 static char *
 marker_of(int sort, const struct vg_doc_place *place)
 {
@@ -302,7 +301,7 @@ marker_of(int sort, const struct vg_doc_place *place)
     return vg_marker_new(text);
 }
 
-/* Reads a marker; the place points into ret_parts. */
+/* Reads a marker. The place points into ret_parts. */
 static int
 doc_vm_read_marker(const char *marker, int sort, struct vg_doc_place *ret, char ***ret_parts,
                    GError **err)
@@ -401,15 +400,15 @@ vg_doc_vm_name(const vg_view *view, const char *id, const char *name)
     return object;
 }
 
-/* Processes that are listed for one loss. */
+/* The maximum number of processes listed for a loss. */
 #define LOSS_PROCESSES_MAX 4
 
 struct loss {
     const struct vg_snap_vm *victim;
     const struct vg_vm_sample *sample;
     const struct vg_lost_to *lost;   /* since the start */
-    const struct vg_lost_to *newest; /* in the newest window; NULL: nothing */
-    char *id;                        /* id of the pair */
+    const struct vg_lost_to *newest; /* in the newest window, or NULL */
+    char *id;                        /* the pair's id */
 };
 
 static void
@@ -430,8 +429,8 @@ doc_find_loss(const struct vg_vm_sample *sample, const struct vg_lost_to *like)
     return NULL;
 }
 
-/* Makes {"ns","count","share","count_per_s"}; NULL: the victim was not measured in the newest
- * window. */
+/* Creates {"ns","count","share","count_per_s"}. Returns NULL if the victim was not measured in the
+ * newest window. */
 static json_object *
 doc_newest_loss(const vg_view *view, const struct loss *loss)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles tokens and the audit.
+ * Handles tokens and the audit log.
  */
 #include "config.h"
 
@@ -100,7 +100,7 @@ access_run_revoke(struct vg_request *request)
         vg_answer_error(request, err);
     else
         request->answer.status = 204;
-    /* Streams that the token let in end. */
+    /* Streams admitted by the token now end. */
     vg_waits_wake(request->api);
 }
 
@@ -142,7 +142,7 @@ access_run_audit(struct vg_request *request)
     const struct vg_backend *backend = request->backend;
     const struct access_page *page = request->job_data;
     GError *err = NULL;
-    /* Ask for one more, which tells if there is a next page. */
+    /* Request one more entry to detect a next page. */
     g_autoptr(GPtrArray) entries =
         backend->access->list_audit(backend->data, page->before, (size_t)page->limit + 1, &err);
     g_autofree char *next = NULL;

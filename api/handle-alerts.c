@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles the alerts that are raised now. api/handle-events.c has those of the past.
+ * Handles current alerts. api/handle-events.c handles past ones.
  */
 #include "config.h"
 
@@ -26,7 +26,7 @@ alerts_one(const struct vg_view *view, const struct vg_active_alert *alert)
     return object;
 }
 
-/* Makes the document of a VM that a move has left without its GPU. */
+/* Creates the document of a VM that a move has left without its GPU. */
 static json_object *
 alerts_bare(const struct vg_view *view, const struct vg_bare_vm *vm)
 {
@@ -45,7 +45,7 @@ alerts_bare(const struct vg_view *view, const struct vg_bare_vm *vm)
     return object;
 }
 
-/* Makes the document of the error budget of automatic moves, which is spent. */
+/* Creates the document of the spent error budget for automatic moves. */
 static json_object *
 alerts_spent(void)
 {

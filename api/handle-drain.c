@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles hosts that are to be emptied.
+ * Handles requests to empty hosts.
  */
 #include "config.h"
 
@@ -67,7 +67,7 @@ drain_accept(struct vg_request *request)
                   request->request_id);
 }
 
-/* Checks that a peer asks about this host. */
+/* Checks that a peer's request concerns this host. */
 static int
 drain_check(const struct vg_request *request, GError **err)
 {

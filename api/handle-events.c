@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles events of the past, from the journal. api/sse.c has those of now.
+ * Handles past events, from the journal. api/sse.c handles current ones.
  */
 #include "config.h"
 
@@ -29,7 +29,7 @@ events_job_free(void *data)
     g_free(job);
 }
 
-/* Makes "BOOT-SEQ"; the caller frees it. */
+/* Creates "BOOT-SEQ". The caller frees it. */
 static char *
 events_id(const char *boot, uint64_t seq)
 {
@@ -60,7 +60,7 @@ events_run(struct vg_request *request)
     size_t limit = job->query.limit;
     GError *err = NULL;
 
-    /* Later events are told to clients that go on after `at`. */
+    /* A client that continues after `at` receives the later events. */
     job->query.upto_boot = api->boot_id;
     job->query.upto_seq = vg_event_log_newest(api->events);
     job->query.limit = limit + 1;
@@ -94,7 +94,7 @@ events_read_from(const char *text, struct events_job *job, GError **err)
 
     if (!text)
         return 0;
-    /* The run does not matter here. */
+    /* The boot id is irrelevant here. */
     if (vg_parse_event_id(text, "", &job->query.after_seq) == VG_EVENT_ID_INVALID)
         return vg_error(err, VG_E_INVALID, "from: '%s' is not an event id", text);
     g_autofree char *boot = g_strndup(text, (size_t)(dash - text));

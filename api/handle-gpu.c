@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles GPUs, their users, and the requests they worked for, from the newest view.
+ * Handles GPUs, their users, and the requests they processed, from the newest view.
  */
 #include "config.h"
 
@@ -24,7 +24,7 @@ answer(struct vg_request *request, const vg_view *view, json_object *take_object
     vg_answer_etag(request, etag);
 }
 
-/* Tells if the path's {id} is that of a GPU; if not, the answer is set. */
+/* Returns whether {id} in the path is a GPU. If not, sets the answer. */
 static bool
 handle_gpu_find(struct vg_request *request, const vg_view *view)
 {

@@ -7,7 +7,7 @@
 
 #define UNTIL_DEFAULT "now"
 
-/* The time before until, if since is not given. */
+/* The default period before `until` if `since` is missing. */
 #define PERIOD_DEFAULT_NS (3600 * VG_NS_PER_S)
 
 struct history_job {
@@ -110,7 +110,7 @@ vg_handle_history(struct vg_request *request, bool preemptions, enum vg_vm_sort 
 
     const char *name = vg_query_get(&request->query, "vm");
     const struct vg_snap_vm *vm = name ? vg_view_name_vm(view, name, &err) : NULL;
-    /* One that is not measured now may be stored. */
+    /* A VM that is not measured now may still be in the store. */
     if (g_error_matches(err, VG_ERROR, VG_E_NOT_FOUND))
         g_clear_error(&err);
     if (err || vg_period_read(&request->query, view, &query, &err) < 0) {

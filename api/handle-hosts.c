@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles all hosts that this vgpud knows: a list, and the cluster as a whole.
+ * Handles all hosts that this vgpud knows: as a list, and as a cluster.
  */
 #include "config.h"
 
@@ -22,7 +22,7 @@ hosts_write(const struct vg_host_info *info, int64_t now_ns)
     vg_json_add_string(object, "reason", info->reason);
     vg_json_add_bool(object, "self", info->self);
     vg_json_add_int64(object, "seen_ns", info->seen_ns);
-    /* Clocks differ; nobody is seen in the future. */
+    /* The clocks may differ, but no age is negative. */
     vg_json_add(object, "age_ns",
                 info->seen_ns > 0 ? json_object_new_int64(MAX(now_ns - info->seen_ns, 0)) : NULL);
     vg_json_add_bool(object, "maintenance", info->maintenance);
@@ -57,7 +57,7 @@ hosts_compare_lost(const void *a, const void *b)
     return order != 0 ? order : strcmp(x->name, y->name);
 }
 
-/* Reads the parameter `class`; -1: any. */
+/* Reads the parameter `class`, or sets -1 for any. */
 static int
 hosts_read_class(const struct vg_query *query, int *ret, GError **err)
 {
@@ -109,7 +109,7 @@ vg_handle_cluster_vms(struct vg_request *request)
     vg_answer_json(request, 200, object);
 }
 
-/* Adds what all hosts have together. */
+/* Adds the sums over all hosts. */
 static void
 hosts_add_sums(json_object *object, const GPtrArray *hosts)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles moves of VMs. A move is answered at once, and goes on by itself.
+ * Handles moves of VMs. The answer is immediate, and the move continues in the background.
  */
 #include "config.h"
 
@@ -17,8 +17,8 @@
 
 #define KEY_MAX 255
 
-/* A move that has not begun by then is not begun: its client waits for a minute, and a vgpud that
- * passes a request on for less. */
+/* The time limit for starting a move: its client waits for a minute, and a vgpud that forwards a
+ * request for less. */
 #define BEGIN_NS (45 * VG_NS_PER_S)
 
 /* ---- documents ---- */
@@ -32,7 +32,7 @@ migration_add_time(json_object *object, const char *name, int64_t t_ns)
         vg_json_add(object, name, NULL);
 }
 
-/* Drops the XML of devices, which only other vgpuds need. */
+/* Removes the XML of devices, which only other vgpuds need. */
 static void
 migration_drop_xml(json_object *object)
 {
@@ -92,7 +92,7 @@ migration_summary(const struct vg_migration *migration)
     return object;
 }
 
-/* Makes the path under which the move can be watched. */
+/* Creates the path for monitoring the move. */
 static char *
 migration_location(const char *id, const char *peer)
 {
@@ -142,8 +142,8 @@ migration_run_start(struct vg_request *request)
     request->object = g_strdup(migration->id);
 }
 
-/* Finds the hosts of a move. Customers choose names in OpenStack: one counts only where no host is
- * known to have a VM with that name or UUID. */
+/* Finds the hosts of a move. Customers choose OpenStack names, so such a name is used only if no
+ * known host has a VM with this name or UUID. */
 static int
 migration_find_hosts(struct vg_request *request, struct vg_migration_request *wanted, GError **err)
 {
@@ -160,8 +160,8 @@ migration_find_hosts(struct vg_request *request, struct vg_migration_request *wa
     return 0;
 }
 
-/* Returns who asks. Another vgpud may start an automatic move for nobody: the backend checks
- * whether this host allows that. */
+/* Returns the requesting person. Another vgpud may start an automatic move without a person: the
+ * backend checks whether this host allows this. */
 static char *
 migration_settle(const struct vg_request *request, const struct vg_migration_request *wanted,
                  GError **err)
@@ -215,7 +215,7 @@ vg_handle_start_migration(struct vg_request *request)
 
 /* ---- looking, turning back ---- */
 
-/* Reads the peer that the query names, or NULL; false: the answer is set. */
+/* Reads the query's peer, or NULL. Returns false after setting the answer. */
 static bool
 migration_read_peer(struct vg_request *request, const char **ret)
 {
@@ -241,10 +241,10 @@ migration_answer(struct vg_request *request, unsigned status, struct vg_migratio
         vg_answer_error(request, take_err);
 }
 
-/* Which move is read or changed. */
+/* The move to read or change. */
 struct migration_change {
-    char *peer;     /* that runs it, or NULL */
-    char *asked_by; /* NULL if it is only read */
+    char *peer;     /* the peer that runs the move, or NULL */
+    char *asked_by; /* NULL for reading */
 };
 
 static void
@@ -320,7 +320,7 @@ migration_handle_one(struct vg_request *request, vg_job *job, enum vg_lane here)
 void
 vg_handle_migration(struct vg_request *request)
 {
-    /* What a move was good for is asked of its target. */
+    /* The effect of a move is queried from its target. */
     migration_handle_one(request, migration_run_read, VG_LANE_MOVE);
 }
 
@@ -391,7 +391,7 @@ migration_run_list(struct vg_request *request)
     const struct vg_backend *backend = request->backend;
     const struct migration_page *page = request->job_data;
     GError *err = NULL;
-    /* Ask for one more, which tells if there is a next page. */
+    /* Request one more move to detect a next page. */
     g_autofree char *lacks = NULL;
     g_autoptr(GPtrArray) list = backend->moves->list_migrations(
         backend->data, page->active, page->before_ns, (size_t)page->limit + 1, &lacks, &err);
@@ -453,7 +453,7 @@ vg_handle_list_migrations(struct vg_request *request)
 
 /* ---- those of all hosts ---- */
 
-/* A move, and the peer that runs it, or NULL. */
+/* A move with the peer that runs it, or NULL. */
 struct migration_found {
     const struct vg_migration *move;
     const char *peer;

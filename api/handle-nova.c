@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles the question of OpenStack's scheduler about all hosts that could take an instance.
+ * Handles the OpenStack scheduler's query for the hosts that could take an instance.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 
 #define BODY_DEPTH 32
 #define GPUS_MAX   64
-#define HOST_BYTES 256 /* bytes of an answer for one host, about */
+#define HOST_BYTES 256 /* the approximate size of the answer for one host */
 
 /* ---- the question ---- */
 
@@ -59,7 +59,7 @@ nova_read_instance(const struct vg_json_node *root, struct vg_arrival_query *que
     if (vg_json_member(root, "instance", VG_JSON_REQUIRED, &instance, err) < 0 ||
         vg_json_object(&instance, err) < 0)
         return -1;
-    /* Extra specs in the question take precedence over the flavor's. */
+    /* Extra specs in the query take precedence over the flavor's. */
     int found = vg_json_member(&instance, "extra_specs", VG_JSON_OPTIONAL, &specs, err);
     if (found < 0 || (found == 1 && vg_json_object(&specs, err) < 0))
         return -1;
@@ -134,7 +134,8 @@ nova_append_string(GString *text, const char *value)
     g_string_append(text, json_object_to_json_string_ext(string, JSON_C_TO_STRING_NOSLASHESCAPE));
 }
 
-/* Writes a host as text: 1,000 hosts as one document take twice as long, most of it for memory. */
+/* Writes a host as text. For 1,000 hosts, a JSON object would take twice as long, mostly for memory
+ * allocation. */
 static void
 nova_append_host(GString *text, const struct vg_arrival_host *host)
 {
@@ -154,7 +155,7 @@ nova_append_host(GString *text, const struct vg_arrival_host *host)
         g_string_append_printf(text, ",\"age_ms\":%" PRId64 "}", host->age_ms);
 }
 
-/* Writes {"hosts", "class", "class_from"}; class names need no escaping. */
+/* Creates {"hosts", "class", "class_from"}. Class names need no escaping. */
 static char *
 nova_answer_text(const struct vg_arrival_query *query)
 {
@@ -219,8 +220,8 @@ vg_handle_nova_approvals(struct vg_request *request)
 
 /* ---- SAP's hook: names in, names out ---- */
 
-/* Finds a member of a dumped object of nova: in its "nova_object.data" or, if dumped plainly, in
- * the object itself; NULL: there is none. */
+/* Returns a member of a dumped nova object: from its "nova_object.data" or, in a plain dump, from
+ * the object itself. Returns NULL if it is missing. */
 static json_object *
 nova_member(json_object *object, const char *name)
 {
@@ -267,7 +268,7 @@ nova_weight(json_object *weights, const char *host)
                : 0;
 }
 
-/* A host of the question, for sorting. */
+/* A host of the query, for sorting. */
 struct nova_ranked {
     const struct vg_arrival_host *host;
     const char *name;
@@ -287,8 +288,8 @@ nova_compare(const void *a, const void *b)
     return x->at < y->at ? -1 : 1;
 }
 
-/* Ranks the hosts, best first, without those on which the instance cannot run; keeps all of them if
- * none would be left, as nova believes an empty list. */
+/* Ranks the hosts, best first, without unsuitable ones. If none would remain, all are retained,
+ * because nova would accept an empty list. */
 static json_object *
 nova_rank(const struct vg_arrival_query *query, json_object *document)
 {

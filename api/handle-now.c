@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles this host, its VMs and preemptions, from the newest view.
+ * Handles this host, its VMs and their preemptions, from the newest view.
  */
 #include "config.h"
 
@@ -52,7 +52,8 @@ vg_handle_host_cpus(struct vg_request *request)
     vg_answer_etag(request, etag);
 }
 
-/* Reads a parameter that is a word of a table that ends with NULL; if absent, *ret stays. */
+/* Reads a parameter with a value from a NULL-terminated table. If it is missing, *ret is
+ * unchanged. */
 static int
 query_word(const struct vg_query *query, const char *name, const char *const *words, int *ret,
            GError **err)

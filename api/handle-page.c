@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles the page that browsers show: three files, made from web/ and carried compressed in the
- * program. They hold no figures: the page asks the interface for those, with its reader's token.
+ * Handles the web page: three files built from web/, compressed within the program. They contain no
+ * figures: the page requests these through the API with its user's token.
  */
 #include "config.h"
 

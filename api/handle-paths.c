@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tells what this host has at paths, for the vgpud of a host whose VM needs them.
+ * Reports the state of paths on this host to the vgpud of a host whose VM needs them.
  */
 #include "config.h"
 
@@ -49,7 +49,7 @@ vg_handle_paths(struct vg_request *request)
     }
     request->job_data = question;
     request->job_data_free = vg_paths_question_free;
-    /* A look has a limit of its own, and at most so many hang. */
+    /* The check has its own time limit, and a limited number of checks may hang. */
     request->lane = VG_LANE_MOVE;
     request->job = paths_run;
 }

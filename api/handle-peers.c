@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles other hosts: the list of peers, and the snapshot of this host or of all.
+ * Handles other hosts: the list of peers, and the snapshots of this host or all hosts.
  */
 #include "config.h"
 
@@ -28,7 +28,7 @@ vg_handle_peers(struct vg_request *request)
     vg_answer_json(request, 200, object);
 }
 
-/* Adds doubts to the snapshot's note, as far as there is room. */
+/* Adds doubts to the snapshot's note, up to its maximum size. */
 static void
 peers_add_notes(vg_snapshot *snapshot, GPtrArray *notes)
 {
@@ -37,7 +37,7 @@ peers_add_notes(vg_snapshot *snapshot, GPtrArray *notes)
     g_ptr_array_add(notes, NULL);
     g_autofree char *all = g_strjoinv("; ", (char **)notes->pdata);
     g_free(snapshot->note);
-    /* The replacement of a character that was cut has up to three bytes. */
+    /* The replacement of a truncated character has up to three bytes. */
     snapshot->note =
         g_utf8_make_valid(all, (gssize)MIN(strlen(all), VG_SNAPSHOT_TEXT_FIELD_MAX - 9));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles plans, which the daemon's policy makes and its journal keeps. Both may block.
+ * Handles plans, which the daemon's policy makes and its journal stores. Both may block.
  */
 #include "config.h"
 
@@ -29,7 +29,7 @@ run_make_plan(struct vg_request *request)
                                                         wanted->free_up, &made_ns, &err);
 
     if (!plan) {
-        /* The rule is part of the request, and not named by its path. */
+        /* The rule is part of the request body, not of its path. */
         if (g_error_matches(err, VG_ERROR, VG_E_NOT_FOUND))
             err->code = VG_E_INVALID;
         vg_log_info("write failed request=%s: %s", request->request_id, err->message);
@@ -117,7 +117,7 @@ run_list_plans(struct vg_request *request)
 {
     const struct list_job *job = request->job_data;
     GError *err = NULL;
-    /* Ask for one more, which tells if there is a next page. */
+    /* Request one more plan to detect a next page. */
     g_autoptr(GPtrArray) plans = request->backend->plans->list_plans(
         request->backend->data, job->before_ns, (size_t)job->limit + 1, &err);
 

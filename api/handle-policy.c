@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles what is done without a person: reading it, and stopping it. All of it blocks for etcd.
+ * Handles automatic actions: reading and pausing them. All requests wait for etcd.
  */
 #include "config.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles proxies of OpenCL: what VMs do by them, how much each may, and at which one it is.
+ * Handles OpenCL proxies: their use by VMs, the VMs' limits, and the proxy of each VM.
  */
 #include "config.h"
 
@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "model/proxy-show.h"
 
-/* Makes a list of records, which it frees. */
+/* Creates a list of records, and frees them. */
 static json_object *
 proxies_list(const struct vg_record_type *type, GPtrArray *take_records)
 {
@@ -21,7 +21,7 @@ proxies_list(const struct vg_record_type *type, GPtrArray *take_records)
     return items;
 }
 
-/* Answers with sockets, which it frees, or the error; guests may be NULL. */
+/* Answers with the sockets, which it frees, or with the error. guests may be NULL. */
 static void
 proxies_answer(struct vg_request *request, GPtrArray *sockets, GPtrArray *guests, GError *err)
 {

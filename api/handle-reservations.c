@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles GPUs of this host that are reserved for moves.
+ * Handles reservations of this host's GPUs for moves.
  */
 #include "config.h"
 

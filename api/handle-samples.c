@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles the samples of one VM over a period, from the store.
+ * Handles a VM's samples over a period, from the store.
  */
 #include "config.h"
 
@@ -16,10 +16,10 @@
 struct samples_job {
     struct vg_history_query query;
     char *id;
-    char *key;  /* key in the store */
-    char *name; /* NULL: not measured now */
+    char *key;  /* the key in the store */
+    char *name; /* NULL if not measured now */
     char *source;
-    GPtrArray *left_out; /* char *: files that could not be read */
+    GPtrArray *left_out; /* char *, files that could not be read */
 };
 
 static void
@@ -43,10 +43,10 @@ samples_read(const struct vg_backend *backend, struct samples_job *job, GError *
     if (rows || !g_error_matches(*err, VG_ERROR, VG_E_NOT_FOUND))
         return rows;
     g_clear_error(err);
-    /* The VM exists, and nothing of it is stored. */
+    /* The VM exists, but the store has nothing of it. */
     if (job->name)
         return vg_history_rows_new();
-    /* The VM is gone, and the client may know its name only. */
+    /* The VM no longer exists, and the client may know only its name. */
     g_free(job->key);
     job->key = backend->measurement->find_vm(backend->data, job->id, err);
     if (!job->key)
@@ -82,7 +82,7 @@ samples_run(struct vg_request *request)
     }
 }
 
-/* Chooses the finest step that makes no more than ROWS_WANTED rows. */
+/* Chooses the finest step with at most ROWS_WANTED rows. */
 static int64_t
 samples_choose_step(int64_t period_ns, int64_t window_ns)
 {
@@ -142,7 +142,7 @@ vg_handle_samples(struct vg_request *request)
     GError *err = NULL;
     const struct vg_snap_vm *vm = vg_view_name_vm(view, request->id, &err);
 
-    /* One that is not measured now may be stored. */
+    /* A VM that is not measured now may still be in the store. */
     if (g_error_matches(err, VG_ERROR, VG_E_NOT_FOUND))
         g_clear_error(&err);
     if (err || samples_read_period(&request->query, view, &query, &err) < 0 ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles the service itself: versions, the contract, health, metrics.
+ * Handles the service itself: versions, API description, health and metrics.
  */
 #include "config.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles the past of the host, step by step, from the store and from events in the journal.
+ * Handles the host's past in steps, from the store and from events in the journal.
  */
 #include "config.h"
 
@@ -32,7 +32,7 @@ steps_job_free(void *data)
     g_free(job);
 }
 
-/* A peer needs the figures of the host for verdicts, not the names of its programs. */
+/* For verdicts, a peer needs the host's figures but not the names of its programs. */
 static void
 steps_hide_programs(GArray *steps)
 {
@@ -74,7 +74,7 @@ steps_run(struct vg_request *request)
                    vg_doc_host_history(&job->query, steps, happened, vg_history_now(view)));
 }
 
-/* Chooses the finest step that makes no more than STEPS_WANTED of them. */
+/* Chooses the finest step with at most STEPS_WANTED steps. */
 static int64_t
 steps_choose(int64_t period_ns)
 {
@@ -109,7 +109,7 @@ steps_read_step(const char *text, int64_t period_ns, int64_t *ret, GError **err)
     return 0;
 }
 
-/* Whole steps: that in which since lies is the first, that in which until lies the last. */
+/* Extends the period to whole steps that include since and until. */
 static void
 steps_align(struct vg_history_query *query)
 {

@@ -36,8 +36,8 @@ http_send(struct http_exchange *exchange)
     return result;
 }
 
-/* Admits a request whose header fields are there. One that is refused without its body being read
- * is answered at once. */
+/* Admits a request after its header fields have arrived. A request that is refused without reading
+ * its body is answered immediately. */
 static enum MHD_Result
 http_start(struct http_exchange *exchange, const char *method, const char *version)
 {
@@ -51,8 +51,8 @@ http_start(struct http_exchange *exchange, const char *method, const char *versi
     return http_send(exchange);
 }
 
-/* Takes a piece of a body. libmicrohttpd accepts no answer while a body comes, so the excess is
- * thrown away. */
+/* Processes a piece of a body. libmicrohttpd accepts no answer before the end of a body, so the
+ * excess is dropped. */
 static enum MHD_Result
 http_take_body(struct http_exchange *exchange, const char *data, size_t size)
 {
@@ -89,8 +89,8 @@ http_resume_job(struct vg_request *request)
     MHD_resume_connection(((struct http_exchange *)request)->connection);
 }
 
-/* Tells if the request is to be audited: a write, whatever its result, or what was not its client's
- * to read, by a known client. */
+/* Returns whether to audit the request: every write, and reads that were denied to an identified
+ * client. */
 static bool
 http_is_audited(const struct vg_request *request)
 {
@@ -124,7 +124,8 @@ http_audit(struct vg_request *request)
                             request->request_id, err->message);
 }
 
-/* Is the job of a request that was refused before it reached a handler. */
+/* The job of a request that was refused before reaching a handler. It only writes the audit
+ * entry. */
 static void
 http_audit_only(struct vg_request *request)
 {
@@ -145,7 +146,7 @@ const struct vg_worker_hooks http_job_hooks = {
     .resume = http_resume_job,
 };
 
-/* Has the job of a request run; if too many wait, that is the answer. */
+/* Queues the job of a request. If too many jobs are waiting, answers with this error. */
 static enum MHD_Result
 http_put_job(struct http_exchange *exchange)
 {
@@ -153,7 +154,7 @@ http_put_job(struct http_exchange *exchange)
     vg_api *api = request->api;
     GError *err = NULL;
 
-    /* What is only recorded waits for no host. */
+    /* A job that only records waits for no host. */
     if (request->answer.status != 0)
         request->lane = VG_LANE_WORK;
     if (vg_worker_put(api->workers[request->lane], request, &err) < 0) {
@@ -162,7 +163,7 @@ http_put_job(struct http_exchange *exchange)
         return http_send(exchange);
     }
     VG_LOCK_SCOPE(&api->lock);
-    pthread_cond_signal(&api->wake); /* the job may have to be refused in time */
+    pthread_cond_signal(&api->wake); /* the thread may have to refuse the job in time */
     return MHD_YES;
 }
 

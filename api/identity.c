@@ -15,9 +15,9 @@
 #define BEARER     "Bearer "
 #define NO_CLIENT                                                                                  \
  "this is not a client certificate: its extended key usage lacks TLS client authentication"
-/* Our tokens have 49 characters. */
+/* vgpud's own tokens have 49 characters. */
 #define TOKEN_MAX 512
-/* Further clients are not warned of. */
+/* The maximum number of clients with a warning. */
 #define WARNED_MAX 256
 
 /* ---- unix ---- */
@@ -46,7 +46,7 @@ identity_of_peer(struct vg_request *request, struct vg_conn *conn)
 
 /* ---- TCP ---- */
 
-/* Refuses a client that has not identified itself, and tells it no more than that. */
+/* Refuses an unidentified client without giving it further information. */
 static bool
 identity_refuse(struct vg_request *request, struct vg_conn *conn, enum vg_refusal refusal,
                 const char *why)
@@ -82,8 +82,8 @@ identity_of_token(struct vg_request *request, struct vg_conn *conn, const char *
     return identity_refuse(request, conn, VG_REFUSAL_NONE, "the token is unknown or has expired");
 }
 
-/* Returns whether a client whose certificate may be a server's alone is let in as a peer, which it
- * is if the certificate is made out to the host of a peer. Peers of earlier versions have such
+/* Returns whether to admit a client as a peer although its certificate is valid only for servers:
+ * the certificate must be issued for a peer's host. Peers with earlier versions have such
  * certificates. */
 static bool
 identity_is_old_peer(const struct vg_request *request, const struct vg_conn *conn)
@@ -102,7 +102,7 @@ identity_is_old_peer(const struct vg_request *request, const struct vg_conn *con
     return false;
 }
 
-/* Reads the role of the subject each time: it can change while the connection is open. */
+/* Reads the role of the subject for each request, as it can change during a connection. */
 static bool
 identity_of_certificate(struct vg_request *request, struct vg_conn *conn)
 {
@@ -115,7 +115,7 @@ identity_of_certificate(struct vg_request *request, struct vg_conn *conn)
     if (identity->role == VG_ROLE_NONE)
         return identity_refuse(request, conn, VG_REFUSAL_NO_ROLE,
                                "no [role] in vgpud.conf lists the subject of this certificate");
-    /* No peer is an admin. */
+    /* A peer is never an admin. */
     return conn->is_client ||
            (identity->role != VG_ROLE_ADMIN && identity_is_old_peer(request, conn)) ||
            identity_refuse(request, conn, VG_REFUSAL_NONE, NO_CLIENT);
@@ -153,7 +153,7 @@ vg_identity_settle(struct vg_request *request, struct vg_conn *conn, const char 
     return true;
 }
 
-/* Warns once of each client that does what only peers need by a role of persons. */
+/* Warns once of each client that uses a person's role for a request that only peers need. */
 static void
 identity_warn(const struct vg_request *request)
 {

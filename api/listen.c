@@ -22,7 +22,7 @@
 
 #define POOL_THREADS 2
 #define BACKLOG      1024
-/* Only these versions, and only what GnuTLS calls secure in them. */
+/* Only these versions, with the algorithms that GnuTLS considers secure. */
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 #define CONN_MEMORY    (64 * 1024)
 
@@ -77,7 +77,7 @@ vg_listener_free(void *data)
     g_free(listener);
 }
 
-/* Starts a listener with the descriptor. name: for the error. */
+/* Starts a listener with the descriptor. name is for the error message. */
 static int
 listen_start(vg_api *api, int take_fd, bool is_tcp, const char *name, GError **err)
 {
@@ -88,7 +88,7 @@ listen_start(vg_api *api, int take_fd, bool is_tcp, const char *name, GError **e
     const struct MHD_OptionItem tls[] = {
         {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)vg_tls_retrieve},
         {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)TLS_PRIORITIES},
-        /* Asks for a certificate of these CAs. A client without one is let in here, and checked
+        /* Requests a certificate from these CAs. A client without one is admitted here, and checked
          * later. */
         {ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0, (void *)ca},
         {MHD_OPTION_END, 0, NULL},
@@ -96,7 +96,8 @@ listen_start(vg_api *api, int take_fd, bool is_tcp, const char *name, GError **e
     const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
     const struct MHD_OptionItem always[] = {
 #if MHD_VERSION >= 0x01000000
-        /* It would redirect whoever writes a blank into a path; older ones refuse that. */
+        /* Newer versions would redirect a client that writes a blank into a path. Older ones refuse
+         * it. */
         {MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, NULL},
 #endif
         {MHD_OPTION_END, 0, NULL},
@@ -105,7 +106,7 @@ listen_start(vg_api *api, int take_fd, bool is_tcp, const char *name, GError **e
 
     listener->api = api;
     listener->is_tcp = is_tcp;
-    /* Its threads inherit the mask. */
+    /* libmicrohttpd's threads inherit this mask. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     listener->daemon = MHD_start_daemon(
@@ -127,7 +128,7 @@ listen_start(vg_api *api, int take_fd, bool is_tcp, const char *name, GError **e
     return vg_error(err, VG_E_EXTERNAL, "libmicrohttpd cannot listen on '%s'", name);
 }
 
-/* Parses "192.0.2.1:8447" or "[2001:db8::1]:8447"; names are not looked up. */
+/* Parses "192.0.2.1:8447" or "[2001:db8::1]:8447". Host names are not supported. */
 static int
 listen_parse_address(const char *text, struct addrinfo **ret, GError **err)
 {
@@ -183,6 +184,6 @@ vg_listen(vg_api *api, const struct vg_api_options *options, GError **err)
         if (listen_on(api, addresses[i], err) != 0)
             return -1;
     }
-    /* The socket comes last: when it answers, the others do, too. */
+    /* Start the socket last: when it answers, the other listeners do, too. */
     return listen_start(api, vg_socket_take_fd(api->socket), false, options->socket, err);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Metrics of free places for vGPUs.
+ * Writes metrics of free capacity for vGPUs.
  */
 #include "config.h"
 
 #include "api/metrics-text.h"
 #include "model/gpu-largest.h"
 
-/* Adds a figure of free places unless it is unknown. */
+/* Adds a figure of free capacity unless it is unknown. */
 static void
 places_add(GString *out, const char *name, const char *device, const struct vg_gpu_largest *largest)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What proxies of OpenCL told in the newest window, for Prometheus. What VMs did by them is among
- * the figures of GPUs.
+ * Writes the proxies' figures of the newest window for Prometheus. The VMs' use of proxies is part
+ * of the GPU figures.
  */
 #include "config.h"
 
 #include "api/metrics-text.h"
 #include "model/proxy-use.h"
 
-/* Adds a figure of each socket; those below 0 are not known. */
+/* Adds a figure for each socket. Negative values mean unknown. */
 static void
 metrics_add_sockets(GString *out, const GArray *proxies, const char *name, const char *help,
                     double (*read)(const struct vg_proxy_use *use))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes Prometheus' text format 0.0.4. The number of labels is bounded by VMs, devices and routes.
+ * Writes Prometheus' text format 0.0.4. The number of VMs, devices and routes limits the number of
+ * labels.
  */
 #include "config.h"
 
@@ -14,11 +15,11 @@
 #include "base/clock.h"
 #include "model/lost-series.h"
 
-/* A VM with its sums since the start. */
+/* A VM with its sums since the start of vgpud. */
 struct row {
     const struct vg_snap_vm *vm;
-    const struct vg_vm_sample *sample; /* NULL: none yet */
-    char *labels;                      /* vm="..",uuid=".." */
+    const struct vg_vm_sample *sample; /* NULL before the first window */
+    char *labels;                      /* for example vm="..",uuid=".." */
 };
 
 static void
@@ -53,7 +54,7 @@ seconds(int64_t ns)
     return (double)ns / (double)VG_NS_PER_S;
 }
 
-/* Starts the family of a figure, and returns its name, which the caller frees. */
+/* Starts the family of a figure, and returns its name. The caller frees it. */
 static char *
 metrics_begin_figure(GString *out, const char *prefix, const struct vg_figure *figure)
 {
@@ -66,7 +67,7 @@ metrics_begin_figure(GString *out, const char *prefix, const struct vg_figure *f
     return name;
 }
 
-/* Returns a figure of the struct at values. */
+/* Returns a figure from the structure at `values`. */
 static double
 metrics_figure(const struct vg_figure *figure, const void *values)
 {
@@ -111,7 +112,7 @@ add_exits(GString *out, const GArray *rows)
     }
 }
 
-/* Adds what the VM lost to classes of the host, to itself and to its limit. */
+/* Adds what the VM lost to host classes, to itself and to its quota. */
 static void
 metrics_add_lost_to_classes(GString *out, const char *name, const struct row *row)
 {
@@ -177,7 +178,7 @@ add_gpus(GString *out, const GArray *rows)
     }
 }
 
-/* Adds what is open at the end of the newest window. */
+/* Adds the requests that are open at the end of the newest window. */
 static void
 add_gpu_open(GString *out, const vg_view *view, const GArray *rows)
 {
@@ -214,7 +215,7 @@ add_gpu_open(GString *out, const vg_view *view, const GArray *rows)
     }
 }
 
-/* Adds percentiles of the newest window; a window in which no request ended has none. */
+/* Adds percentiles of the newest window, which has none if no request ended in it. */
 static void
 add_gpu_latencies(GString *out, const vg_view *view, const GArray *rows)
 {
@@ -246,7 +247,7 @@ add_gpu_latencies(GString *out, const vg_view *view, const GArray *rows)
     }
 }
 
-/* Adds the use of GPUs by everybody, as far as it is known. */
+/* Adds the total use of GPUs, if known. */
 static void
 add_host_gpus(GString *out, const vg_view *view)
 {
@@ -295,7 +296,7 @@ add_intensities(GString *out, const GArray *rows)
     }
 }
 
-/* Adds figures of the newest window; unknown ones are absent. */
+/* Adds the newest window's figures, except unknown ones. */
 static void
 add_host(GString *out, const struct vg_window *newest)
 {

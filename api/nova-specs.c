@@ -13,7 +13,7 @@
 #define TRAITS_MAX 64
 #define TYPE_MAX   64
 
-/* A group of resources that come from one provider; the one without a suffix is "". */
+/* A group of resources from one provider. The group without a suffix is "". */
 struct specs_group {
     char *suffix;
     int64_t gpus;
@@ -22,7 +22,7 @@ struct specs_group {
 
 struct specs {
     GPtrArray *groups; /* struct specs_group */
-    bool counted;      /* some group has a number of vGPUs */
+    bool counted;      /* whether a group has a number of vGPUs */
 };
 
 static void
@@ -36,7 +36,7 @@ specs_group_free(void *data)
     g_free(group);
 }
 
-/* Finds or adds a group; NULL: there are too many. */
+/* Finds or adds a group. Returns NULL if there are too many. */
 static struct specs_group *
 specs_need_group(struct specs *specs, const char *suffix, size_t size)
 {
@@ -55,7 +55,8 @@ specs_need_group(struct specs *specs, const char *suffix, size_t size)
     return group;
 }
 
-/* Finds the group of a key "WORDsuffix:NAME", and its NAME; NULL: the key is of another form. */
+/* Finds the group of a key "WORDsuffix:NAME", and its NAME. Returns NULL if the key has a different
+ * form. */
 static struct specs_group *
 specs_find_group(struct specs *specs, const char *key, const char *word, const char **ret_name)
 {
@@ -68,7 +69,7 @@ specs_find_group(struct specs *specs, const char *key, const char *word, const c
     return specs_need_group(specs, suffix, size);
 }
 
-/* Reads a number of vGPUs; -1: malformed. */
+/* Reads a number of vGPUs. Returns -1 if it is malformed. */
 static int64_t
 specs_count(const char *value)
 {
@@ -97,7 +98,7 @@ specs_read_key(struct specs *specs, const char *key, const char *value)
         g_ptr_array_add(traits, (void *)name);
 }
 
-/* Tells if all groups with vGPUs have the trait. */
+/* Returns whether all groups with vGPUs have the trait. */
 static bool
 specs_all_have(const struct specs *specs, const char *trait, bool required)
 {
@@ -129,7 +130,7 @@ specs_take_groups(const struct specs *specs, struct vg_arrival_query *query)
 
     for (guint i = 0; i < specs->groups->len; i++) {
         const struct specs_group *group = specs->groups->pdata[i];
-        /* The first group tells what all of them have. */
+        /* Start with the first group's traits, and keep those that all groups have. */
         if (group->gpus > 0 && gpus == 0) {
             specs_take_traits(specs, group, true, query->traits);
             specs_take_traits(specs, group, false, query->traits_forbidden);
@@ -140,7 +141,7 @@ specs_take_groups(const struct specs *specs, struct vg_arrival_query *query)
         query->gpus = MIN(gpus, GPUS_MAX);
 }
 
-/* Tells if the text is a type, as extra_specs.py of integrations/nova does. */
+/* Returns whether the text is a type. extra_specs.py of integrations/nova has the same check. */
 static bool
 specs_is_type(const char *text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads the bodies of requests.
+ * Parses the bodies of requests.
  */
 #include "config.h"
 
@@ -11,7 +11,7 @@
 
 #define RULE_MAX 64
 
-/* Parses a body that is an object with no other members than these. example: a valid body. */
+/* Parses a body, which must be an object with only these members. example is a valid body. */
 static int
 read_body(const char *text, size_t size, const char *example, const char *const *members,
           json_object **ret, GError **err)
@@ -36,14 +36,14 @@ read_body(const char *text, size_t size, const char *example, const char *const 
     return 0;
 }
 
-/* Tells if an optional member is there. */
+/* Returns whether an optional member exists. */
 static bool
 has_member(const struct vg_json_node *root, const char *name)
 {
     return json_object_object_get_ex(root->value, name, NULL);
 }
 
-/* Reads an optional text. The caller frees *ret. */
+/* Reads an optional string. The caller frees *ret. */
 static int
 read_text(const struct vg_json_node *root, const char *name, size_t max, char **ret, GError **err)
 {

@@ -10,10 +10,10 @@
 #include "base/json.h"
 #include "model/happening.h"
 
-#define INT_DIGITS 19 /* digits of VG_JSON_INT_MAX */
+#define INT_DIGITS 19 /* the number of digits of VG_JSON_INT_MAX */
 #define WORDS_MAX  16
 
-/* Decodes, in place, characters of a path that were encoded needlessly (RFC 3986, 6.2.2.2). */
+/* Decodes needlessly encoded characters of a path in place (RFC 3986, 6.2.2.2). */
 static void
 decode_unreserved(char *uri)
 {
@@ -147,7 +147,7 @@ vg_parse_query(const char *text, const char *const *names, struct vg_query *ret,
 
     for (const char *part = text; part && *part && result == 0;) {
         size_t size = strcspn(part, "&");
-        /* Each name is known and given once, so there cannot be more parameters than names. */
+        /* Each name is known and occurs once, so there cannot be more parameters than names. */
         result = query.n < VG_QUERY_PARAMS_MAX
                      ? add_param(&query, part, size, names, err)
                      : vg_error(err, VG_E_INVALID, "there are too many query parameters");
@@ -172,7 +172,7 @@ vg_query_length(const struct vg_query *query, const char *name, size_t most, GEr
     return 0;
 }
 
-/* Reads at most `most` digits that fit an int64_t; refuses other characters. */
+/* Reads at most `most` digits that fit into an int64_t. Refuses other characters. */
 static int
 parse_digits(const char *text, size_t size, size_t most, int64_t *ret)
 {
@@ -227,7 +227,7 @@ vg_parse_duration(const char *text, int64_t *ret_ns, GError **err)
     if (parse_digits(text, digits, 9, &value) == 0) {
         for (size_t i = 0; i < G_N_ELEMENTS(units); i++) {
             if (strcmp(text + digits, units[i].unit) == 0) {
-                /* 9 digits of days are too many nanoseconds. */
+                /* 9 digits of days exceed the range of nanoseconds. */
                 if (value > VG_JSON_INT_MAX / INT64_C(1000000000) / units[i].s)
                     break;
                 *ret_ns = value * units[i].s * INT64_C(1000000000);
@@ -241,7 +241,7 @@ vg_parse_duration(const char *text, int64_t *ret_ns, GError **err)
         text);
 }
 
-/* Reads "12" or "12.5", after an optional '-'; false: malformed. */
+/* Reads "12" or "12.5", after an optional '-'. Returns false if it is malformed. */
 static bool
 parse_epoch(const char *text, int64_t *ret_ns)
 {
@@ -279,7 +279,8 @@ days_from_civil(int64_t year, int64_t month, int64_t day)
     return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
-/* Reads a field of a date: `size` digits at *at, then the character `after`; moves on. */
+/* Reads a field of a date: `size` digits at *at, followed by the character `after`. Advances
+ * *at. */
 static bool
 take_field(const char **at, size_t size, const char *after, int64_t max, int64_t *ret)
 {

@@ -16,7 +16,7 @@
 
 #define GROUPS_MAX 1024
 
-/* Between an identity and the host where it holds. */
+/* The separator between an identity and the host where it is valid. */
 static const char person_at[] = " at ";
 
 /* Returns whether a user of this host is a member of a group. */
@@ -38,8 +38,8 @@ person_is_member(uid_t uid, gid_t group)
     return false;
 }
 
-/* Returns the role that a user of another host has here, who is taken for the one of this number.
- */
+/* Returns the role of another host's user on this host. It is the role of the local user with the
+ * same number. */
 static enum vg_role
 person_role_of_user(const struct vg_request *request, const char *number)
 {
@@ -70,7 +70,7 @@ person_role_of_token(const struct vg_request *request, const char *name)
     return VG_ROLE_NONE;
 }
 
-/* Returns the role that a person, "IDENTITY at HOST", has on this host. */
+/* Returns the role of a person, "IDENTITY at HOST", on this host. */
 static enum vg_role
 person_role(const struct vg_request *request, const char *person)
 {

@@ -122,7 +122,7 @@ vg_answer_view(struct vg_request *request, vg_view *take_view, enum vg_view_body
 {
     char etag[VG_ETAG_LEN];
 
-    /* The text belongs to the view, and is never written to. */
+    /* The text belongs to the view and is not modified. */
     vg_answer_fixed(request, JSON_TYPE, NULL, 0);
     request->answer.body = (char *)vg_view_text(take_view, body, &request->answer.size);
     request->answer.view = take_view;
@@ -138,7 +138,7 @@ mix(uint64_t value)
     return value ^ (value >> 31);
 }
 
-/* The id is unique, not secret: the kernel's randomness once, then splitmix64. */
+/* The id is unique, but not secret: one random number from the kernel, followed by splitmix64. */
 void
 vg_request_id_make(char ret[VG_REQUEST_ID_LEN])
 {

@@ -9,8 +9,8 @@
 
 #define STREAM_BLOCK 4096
 
-/* The page loads its own two files, has its icon in itself, and asks its own vgpud, and nothing
- * else; nobody frames it. */
+/* The page may load only its own two files and its embedded icon, may connect only to its own
+ * vgpud, and may not be framed. */
 #define PAGE_POLICY                                                                                \
  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "                   \
  "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -30,7 +30,7 @@ unref_view(void *view)
     vg_view_unref(view);
 }
 
-/* The body is part of data. Takes data unless it returns NULL. */
+/* The body is part of data. Frees data unless it returns NULL. */
 static struct MHD_Response *
 response_of(const struct vg_answer *answer, MHD_ContentReaderFreeCallback drop, void *data)
 {

@@ -10,7 +10,7 @@
 #include "api/route.h"
 #include "base/error.h"
 
-/* Returns a member of the operation of a route, or NULL. */
+/* Returns a member of the route's operation, or NULL. */
 static json_object *
 roles_member(json_object *paths, const struct vg_route *route, const char *name)
 {

@@ -27,7 +27,7 @@ static const char *const events_params[] = {"after", "wait", "types", "since",
 
 const unsigned short vg_route_common_statuses[] = {400, 401, 403, 413, 414, 429, 431, 500, 0};
 
-/* The routes that are used most come first. */
+/* Frequently used routes come first. */
 const struct vg_route vg_routes[] = {
     {"/v1/vms", VG_FIGURES, VG_GET, vg_handle_vms, vms_params, {200, 304, 502, 503, 504}},
     {"/v1/snapshot", VG_FIGURES, VG_GET, vg_handle_snapshot, snapshot_params, {200, 304, 503}},
@@ -250,7 +250,7 @@ const struct vg_route vg_routes[] = {
 };
 const size_t vg_n_routes = G_N_ELEMENTS(vg_routes);
 
-/* Tells if the path matches the pattern. *ret_segment: the part that stands for {id}. */
+/* Returns whether the path matches the pattern. *ret_segment is the part for {id}. */
 static bool
 path_matches(const char *pattern, const char *path, size_t size, const char **ret_segment,
              size_t *ret_segment_size)

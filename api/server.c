@@ -17,12 +17,12 @@
 #include "base/clock.h"
 #include "schema/schema.h"
 
-/* Requests that are being answered at the end get half a second. */
+/* Requests still being answered at the end have half a second. */
 #define END_STEPS   100
 #define END_STEP_US 5000
 
-/* The threads of a lane whose jobs name hosts: so many can hang at once that others still find
- * one. */
+/* The number of threads of a lane whose jobs depend on hosts. The jobs of a host that hangs use at
+ * most VG_WORKER_HOST_MAX of them, so that other hosts' jobs find a thread. */
 #define LANE_THREADS (8 * VG_WORKER_HOST_MAX)
 
 vg_api *
@@ -69,7 +69,7 @@ vg_api_new(const struct vg_api_options *options, GError **err)
             vg_worker_new(lanes[i].name, lanes[i].threads_max, wait_ns, &http_job_hooks, err);
         have_workers = api->workers[i] != NULL;
     }
-    /* Listen before the first stream can wait for an event. */
+    /* Listen before a stream can wait for an event. */
     vg_event_log_listen(api->events, vg_waits_wake, api);
     if (!have_workers || vg_ticker_start(api, err) < 0 || vg_listen(api, options, err) < 0) {
         vg_event_log_listen(api->events, NULL, NULL);
@@ -91,9 +91,9 @@ vg_api_set_limits(vg_api *api, const struct vg_api_limits *limits)
     __atomic_store_n(&api->limits.writes_per_min, limits->writes_per_min, __ATOMIC_RELAXED);
 }
 
-/* Stops the daemons. No connection may be suspended then; none is any more once `stopping` is seen.
- * MHD_quiesce_daemon() would keep new connections away, but it aborts if a thread of libmicrohttpd
- * takes the listening socket out of epoll at the same time. */
+/* Stops the daemons. No connection may be suspended then, which is ensured once `stopping` is seen.
+ * MHD_quiesce_daemon() would prevent new connections, but it aborts if one of libmicrohttpd's
+ * threads removes the listening socket from epoll at the same time. */
 static void
 stop_daemon(vg_api *api)
 {

@@ -18,13 +18,13 @@
 #include "api/api.h"
 #include "base/error.h"
 
-/* Three seconds in all. */
+/* Three seconds in total. */
 #define LOCK_TRIES    60
 #define LOCK_PAUSE_US 50000
 
 #define BACKLOG         1024
-#define GROUP_BYTES_MAX (1024 * 1024) /* bytes of an entry of the group database */
-#define PEER_GROUPS_MAX 65536         /* NGROUPS_MAX of Linux */
+#define GROUP_BYTES_MAX (1024 * 1024) /* the maximum size of an entry in the group database */
+#define PEER_GROUPS_MAX 65536         /* Linux's NGROUPS_MAX */
 
 struct vg_socket {
     char *path;
@@ -68,7 +68,7 @@ set_address(const char *path, struct sockaddr_un *ret, GError **err)
     return 0;
 }
 
-/* Removes the socket at the path if nobody listens on it. */
+/* Removes the socket at the path if no process listens on it. */
 static int
 remove_stale(const char *path, const struct sockaddr_un *address, GError **err)
 {
@@ -101,7 +101,7 @@ vg_socket_check(const char *path, GError **err)
     return set_address(path, &address, err) < 0 ? -1 : remove_stale(path, &address, err);
 }
 
-/* Binds, sets mode and owner, and listens: until listen() nobody can connect. */
+/* Binds, sets mode and owner, and listens. No client can connect before listen(). */
 static int
 bind_and_listen(vg_socket *made, const struct sockaddr_un *address, unsigned mode, bool has_group,
                 GError **err)
@@ -125,9 +125,8 @@ bind_and_listen(vg_socket *made, const struct sockaddr_un *address, unsigned mod
     return 0;
 }
 
-/* The lock on the directory keeps two daemons from both finding the same old socket. */
-/* Locks the directory against another vgpud that starts at the same moment. Anybody who can read
- * the directory can hold the lock, so waiting for it has an end. */
+/* Locks the directory, so that two daemons do not both remove the same stale socket. Any user who
+ * can read the directory can hold the lock, so the wait is limited. */
 static int
 lock_directory(int fd)
 {
@@ -224,7 +223,7 @@ vg_peer_read(int fd, struct vg_peer *ret, GError **err)
     return 0;
 }
 
-/* Looks for the group among the peer's supplementary groups. */
+/* Checks whether the group is among the peer's supplementary groups. */
 static bool
 peer_has_group(int fd, gid_t group)
 {

@@ -15,12 +15,13 @@
 
 #define POLL_ITEMS_MAX 1000
 #define POLL_WAIT_MAX  60
-#define LOOK_MAX       4096 /* unwanted events that a stream skips at once */
-#define RETRY_S        5
+/* the maximum number of unwanted events that a stream skips at a time */
+#define LOOK_MAX 4096
+#define RETRY_S  5
 
 static const char stream_type[] = "text/event-stream";
 
-/* Counts the streams and polls of a user. With api->lock. */
+/* Counts the streams and polls of a user. Called with api->lock. */
 static int64_t
 wait_count_of(const vg_api *api, const char *user)
 {
@@ -31,7 +32,8 @@ wait_count_of(const vg_api *api, const char *user)
     return n;
 }
 
-/* Begins to wait. Returns NULL and an answer if there are too many, of all or of this user. */
+/* Starts a wait. Returns NULL and sets an answer if there are too many in total or for this
+ * user. */
 static struct vg_wait *
 wait_begin(struct vg_request *request, uint64_t at, const char *types)
 {
@@ -89,7 +91,7 @@ vg_wait_free(void *data)
     g_free(wait);
 }
 
-/* Resumes the connection. With api->lock. */
+/* Resumes the connection. Called with api->lock. */
 static void
 resume(struct vg_wait *wait)
 {
@@ -126,13 +128,13 @@ vg_waits_tick(vg_api *api, int64_t now_ns)
     return next;
 }
 
-/* Suspends the connection. With api->lock, on the connection's thread. */
+/* Suspends the connection. Called with api->lock on the connection's thread. */
 static void
 suspend(struct vg_wait *wait)
 {
     wait->suspended = true;
     MHD_suspend_connection(wait->connection);
-    /* Its deadline may be the next one. */
+    /* This wait's deadline may be the next one. */
     pthread_cond_signal(&wait->api->wake);
 }
 
@@ -151,7 +153,8 @@ append_gap(struct vg_wait *wait, const char *boot_id, const char *reason, int64_
                            wait->at, text);
 }
 
-/* Adds the next wanted event, after a note of events lost before it; false: there is none. */
+/* Adds the next wanted event, after a note if earlier events were lost. Returns false if there is
+ * none. */
 static bool
 append_event(struct vg_wait *wait)
 {
@@ -215,7 +218,8 @@ vg_poll_suspend(struct vg_request *request)
     VG_LOCK_SCOPE(&api->lock);
     if (api->stopping)
         return false;
-    /* An event may have come since the caller looked, when its wake-up found nobody suspended. */
+    /* An event may have arrived before the connection was suspended. Its wake-up then had no
+     * effect. */
     if (vg_event_log_newest(api->events) > wait->at) {
         wait->suspended = true;
         MHD_suspend_connection(wait->connection);
@@ -307,14 +311,14 @@ begin_stream(struct vg_request *request, const char *types)
             gap = "restart";
         else if (kind == VG_EVENT_ID_INVALID || at > newest)
             gap = "invalid";
-        /* A client that comes from another run gets all events of this one. */
+        /* A client of another run of vgpud receives all events of this run. */
         if (gap)
             at = kind == VG_EVENT_ID_RESTART ? 0 : newest;
     }
     request->wait = wait_begin(request, at, types);
     if (!request->wait)
         return;
-    /* These first bytes tell the client at once that it is connected. */
+    /* These first bytes confirm the connection immediately. */
     g_string_append(request->wait->out, ": connected\n\n");
     if (gap) {
         append_gap(request->wait, boot_id, gap, -1);

@@ -8,15 +8,15 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* Certificates in one file. */
+/* The maximum number of certificates in a file. */
 #define CHAIN_MAX 16
 
-/* The certificate and key used in handshakes. */
+/* The certificate and the key used in handshakes. */
 struct tls_pair {
     gnutls_pcert_st certificates[CHAIN_MAX];
     unsigned n;
     gnutls_privkey_t key;
-    int64_t expires_ns; /* epoch, when the first of the certificates ends */
+    int64_t expires_ns; /* epoch, when the first of the certificates expires */
 };
 
 struct vg_tls {
@@ -85,7 +85,8 @@ tls_read_certificates(const char *path, struct tls_pair *pair, GError **err)
     return 0;
 }
 
-/* Finds when the first certificate of the chain ends: from then on, clients refuse all of it. */
+/* Determines when the first certificate of the chain expires. From then on, clients refuse the
+ * chain. */
 static int
 tls_read_end(const char *path, struct tls_pair *pair, GError **err)
 {
@@ -117,7 +118,7 @@ tls_read_key(const char *path, struct tls_pair *pair, GError **err)
     return rc < 0 ? tls_failed(err, path, "is not an unencrypted PEM private key", rc) : 0;
 }
 
-/* Tells if the key fits the certificate. */
+/* Returns whether the key matches the certificate. */
 static bool
 tls_pair_fits(const struct tls_pair *pair)
 {
@@ -156,8 +157,7 @@ vg_tls_reload(vg_tls *tls, GError **err)
     return 0;
 }
 
-/* Reads the CAs. GnuTLS would silently take a file without a certificate for one that trusts
- * nobody. */
+/* Reads the CAs. GnuTLS would accept a file without certificates, and then trust no client. */
 static int
 tls_read_ca(vg_tls *tls, const char *path, GError **err)
 {
@@ -233,8 +233,7 @@ vg_tls_retrieve(gnutls_session_t session, const gnutls_datum_t *req_ca_dn, int n
     return 0;
 }
 
-/* Returns the certificate that the client has shown, whoever signed it, or NULL; the caller
- * deinitializes it. */
+/* Returns the client's certificate, whoever signed it, or NULL. The caller deinitializes it. */
 static gnutls_x509_crt_t
 tls_peer_certificate(gnutls_session_t session)
 {

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "model/vm-name.h"
 
-/* The number of VMs that an error names. */
+/* The maximum number of VMs named in an error. */
 #define NAMED_MAX 5u
 
 vg_view *
@@ -104,7 +104,7 @@ vg_view_name_vm(const vg_view *view, const char *name, GError **err)
     return NULL;
 }
 
-/* Counts how many VMs of a host each name means, be it of libvirt or of OpenStack. */
+/* Counts how many VMs of a host each name matches, in libvirt or in OpenStack. */
 static GHashTable *
 view_count_names(const struct vg_snap_host *host)
 {
@@ -161,7 +161,7 @@ vg_view_label(const vg_view *view, const char *name)
     return label ? label : name;
 }
 
-/* Looks by pid first, which is cheap; a VM that was started again has another pid. */
+/* Searches by pid first, which is cheap. A restarted VM has a different pid. */
 const struct vg_vm_sample *
 vg_view_sample(const struct vg_window *window, const struct vg_snap_vm *vm)
 {

@@ -7,12 +7,13 @@
 
 const struct vg_vm_filter vg_vm_filter_none = {.vm_class = -1};
 
-/* Tells if a text matches a pattern: '*' stands for any characters, '?' for one. Takes time pattern
- * * text for any pattern. */
+/* Returns whether a text matches a pattern: '*' stands for any characters, '?' for one. The time is
+ * proportional to pattern * text for every pattern. */
 static bool
 filter_matches(const char *pattern, const char *text)
 {
-    const char *star = NULL, *from = NULL; /* text behind the last '*', and what that stands for */
+    /* the text behind the last '*', and the text that it matches */
+    const char *star = NULL, *from = NULL;
 
     while (*text) {
         if (*pattern == '*') {

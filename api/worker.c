@@ -12,16 +12,16 @@
 #define VG_LOG_TAG "api"
 
 #define BEAT_NS (2 * VG_NS_PER_S)
-/* The time after which a thread with nothing to do ends. */
+/* The time after which an idle thread ends. */
 #define IDLE_NS (30 * VG_NS_PER_S)
-/* The time between two looks for clients that have gone. */
+/* The interval of checks for disconnected clients. */
 #define LOOK_NS VG_NS_PER_S
 
-/* A job that runs. */
+/* A running job. */
 struct worker_run {
-    char *hosts[VG_BACKEND_HOSTS]; /* owned copies of those of the request */
+    char *hosts[VG_BACKEND_HOSTS]; /* owned copies of the request's hosts */
     int64_t began_ns;
-    bool is_reader; /* the request may be a reader's */
+    bool is_reader; /* whether a reader may make the request */
 };
 
 struct vg_worker {
@@ -29,12 +29,12 @@ struct vg_worker {
     unsigned threads_max;
     int64_t wait_ns;
     struct vg_worker_hooks hooks;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* protects the following members */
     pthread_cond_t wake;
     GQueue jobs;        /* struct vg_request, borrowed */
-    GPtrArray *running; /* struct worker_run, owned; the oldest first */
-    GPtrArray *threads; /* vg_thread, owned; the first one stays */
-    unsigned idle;      /* the number of threads that wait for a job */
+    GPtrArray *running; /* struct worker_run, owned, oldest first */
+    GPtrArray *threads; /* vg_thread, owned; the first one never ends */
+    unsigned idle;      /* the number of threads waiting for a job */
     bool stopping;
 };
 
@@ -66,8 +66,8 @@ worker_is_reader(const struct vg_request *request)
     return request->role <= VG_ROLE_READER;
 }
 
-/* Counts the jobs that run for a host, or only those that may be readers'. *ret_oldest_ns: when the
- * oldest of them began. */
+/* Counts the running jobs for a host, or only readers' jobs. *ret_oldest_ns is the start of the
+ * oldest one. */
 static unsigned
 worker_count_running(const vg_worker *worker, const char *host, bool readers,
                      int64_t *ret_oldest_ns)
@@ -84,7 +84,7 @@ worker_count_running(const vg_worker *worker, const char *host, bool readers,
     return n;
 }
 
-/* Returns the host of a job for which as many run as may; NULL: there is none. */
+/* Returns a host of the job that already has the maximum number of running jobs, or NULL. */
 static const char *
 worker_find_full(const vg_worker *worker, const struct vg_request *request, int64_t *ret_oldest_ns)
 {
@@ -100,7 +100,7 @@ worker_find_full(const vg_worker *worker, const struct vg_request *request, int6
     return NULL;
 }
 
-/* Returns whether a request may be a reader's, and as many of these run as may. */
+/* Returns whether a request is a reader's, and the maximum number of these is running. */
 static bool
 worker_has_enough_readers(const vg_worker *worker, const struct vg_request *request)
 {
@@ -113,14 +113,14 @@ worker_has_enough_readers(const vg_worker *worker, const struct vg_request *requ
     return n >= worker->threads_max / VG_WORKER_READER_SHARE;
 }
 
-/* Names a host in a sentence; the caller frees it. */
+/* Describes a host for a message. The caller frees it. */
 static char *
 worker_host_words(const char *host)
 {
     return *host ? g_strdup_printf("host '%s'", host) : g_strdup("this host's libvirt");
 }
 
-/* Says what a job waits for; the caller frees it. */
+/* Describes what a job waits for. The caller frees it. */
 static char *
 worker_why(const vg_worker *worker, const struct vg_request *request)
 {
@@ -136,7 +136,7 @@ worker_why(const vg_worker *worker, const struct vg_request *request)
 
 /* ---- jobs ---- */
 
-/* Returns the next job that may run now; NULL: there is none. */
+/* Returns the next job that may run now, or NULL. */
 static GList *
 worker_find_job(vg_worker *worker)
 {
@@ -150,12 +150,12 @@ worker_find_job(vg_worker *worker)
     return NULL;
 }
 
-/* Refuses a job whose client has gone, or that has waited for too long. Returns false if neither is
- * so. */
+/* Refuses a job whose client has disconnected or that has waited for too long. Returns false
+ * otherwise. */
 static bool
 worker_refuse(vg_worker *worker, struct vg_request *request, int64_t now_ns)
 {
-    /* One that has its answer is only to be recorded. */
+    /* A request that is already answered only needs to be recorded. */
     if (request->answer.status != 0)
         return false;
     const bool waits = request->waits(request);
@@ -170,7 +170,7 @@ worker_refuse(vg_worker *worker, struct vg_request *request, int64_t now_ns)
 
 static void worker_run(vg_thread *self, void *arg);
 
-/* Has a thread take the next job, if there is one: one that waits, or a new one. */
+/* Wakes or starts a thread if a job can run. */
 static void
 worker_call_thread(vg_worker *worker)
 {
@@ -195,7 +195,7 @@ worker_call_thread(vg_worker *worker)
         vg_log_warn_limited("cannot start a thread for a waiting request: %s", err->message);
 }
 
-/* Takes the next job, and waits for one if need be. */
+/* Takes the next job. Waits for one if necessary. */
 static struct vg_request *
 worker_take(vg_worker *worker, struct worker_run **ret_run)
 {
@@ -296,8 +296,8 @@ vg_worker_new(const char *name, unsigned threads_max, int64_t wait_ns,
     return worker;
 }
 
-/* Counts the jobs that wait for a host, for any if it is NULL; or only those that may be readers'.
- */
+/* Counts the jobs waiting for a host, or for any host if it is NULL. Counts only readers' jobs if
+ * `readers` is set. */
 static unsigned
 worker_count_waiting(const vg_worker *worker, const char *host, bool readers)
 {
@@ -310,7 +310,7 @@ worker_count_waiting(const vg_worker *worker, const char *host, bool readers)
     return n;
 }
 
-/* Checks whether one more job may wait for a host, or for any if it is NULL. */
+/* Checks whether another job may wait for a host, or for any host if it is NULL. */
 static int
 worker_check_room(const vg_worker *worker, const struct vg_request *request, const char *host,
                   unsigned max, GError **err)
@@ -377,7 +377,7 @@ void
 vg_worker_stop(vg_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
-    worker->stopping = true; /* no thread is made any more */
+    worker->stopping = true; /* no thread is started any more */
     pthread_cond_broadcast(&worker->wake);
     pthread_mutex_unlock(&worker->lock);
     for (guint i = 0; i < worker->threads->len; i++)
