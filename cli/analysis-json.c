@@ -14,7 +14,7 @@ analysis_json_mark(json_object *object)
     vg_json_add_bool(object, "lower_bound", true);
 }
 
-/* Marks what is not known of a VM or thread: its figures are null, or lower bounds. */
+/* Marks the unknown figures of a VM or thread: they are null, or lower bounds. */
 static void
 analysis_json_add_lacks(json_object *object, unsigned int lacks)
 {
@@ -35,7 +35,7 @@ analysis_json_add_lacks(json_object *object, unsigned int lacks)
     }
 }
 
-/* vm_class: NULL leaves the member out. */
+/* vm_class is NULL to omit the member. */
 static json_object *
 vm_to_json(const struct vg_window *window, const struct vg_vm_sample *vm, const char *vm_class)
 {
@@ -113,7 +113,7 @@ add_period(json_object *object, const vg_recording *recording, const struct vg_w
     vg_json_add_double(object, "confidence", window->confidence);
 }
 
-/* The span of which all CPUs have records, and those whose records begin late. */
+/* Adds the period for which all CPUs have records, and the CPUs whose records start late. */
 static void
 add_coverage(json_object *object, const vg_recording *recording, const struct vg_window *period)
 {
@@ -132,7 +132,7 @@ add_coverage(json_object *object, const vg_recording *recording, const struct vg
     vg_json_add(object, "late_cpus", late);
 }
 
-/* Events that were not recorded, and which figures of VMs are not known without them. */
+/* Lists events that were not recorded, and the VM figures that are unknown without them. */
 static json_object *
 analysis_json_missing(const struct vg_analysis *analysis)
 {
@@ -175,7 +175,7 @@ trace_to_json(const struct vg_analysis *analysis)
     return object;
 }
 
-/* The engine knows a VM by its UUID, else by name and pid. */
+/* The engine identifies a VM by its UUID, or otherwise by its name and pid. */
 static const char *
 analysis_json_class_of(const vg_snapshot *snapshot, const char *host_name,
                        const struct vg_vm_sample *vm)

@@ -20,7 +20,7 @@
 
 struct vg_child {
     char *name;
-    pid_t pid; /* 0: reaped */
+    pid_t pid; /* 0 after it was reaped */
     int pidfd, out_fd, err_fd;
     GString *out, *err;
     siginfo_t end;
@@ -45,7 +45,7 @@ become(const struct plan *plan)
 
     sigemptyset(&none);
     signal(SIGPIPE, SIG_DFL);
-    /* Out of the terminal's foreground, whose signals are ours to handle. */
+    /* The child leaves the terminal's foreground group: vgpuctl handles the terminal's signals. */
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != plan->parent)
@@ -71,7 +71,7 @@ close_end(int *fd)
     *fd = -1;
 }
 
-/* 0, or the errno of why it could not become the program. */
+/* Returns 0, or the errno of the failed exec. */
 static int
 wait_for_exec(int failure_fd)
 {
@@ -101,7 +101,7 @@ child_start(vg_child *child, struct plan *plan, int out[2], int words[2], int fa
         child->pid = 0;
         return vg_error_errno(err, errno, "cannot run '%s'", child->name);
     }
-    /* glibc has pidfd_open() since 2.36. */
+    /* glibc provides pidfd_open() since 2.36. */
     child->pidfd = (int)syscall(SYS_pidfd_open, child->pid, 0);
     if (child->pidfd < 0)
         return vg_error_errno(err, errno, "cannot get a process descriptor for '%s'", child->name);
@@ -181,7 +181,7 @@ vg_child_free(vg_child *child)
 
 /* ---- while it runs ---- */
 
-/* Takes what is there to read; closes at the end. */
+/* Reads the available data. Closes *fd at the end. */
 static void
 take(int *fd, GString *into, size_t max, bool keep_last)
 {

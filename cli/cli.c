@@ -26,7 +26,7 @@ vg_cli_fail(const GError *error)
     return vg_error_exit_code(error);
 }
 
-/* What the format makes, for a terminal; the caller frees it. */
+/* Returns the formatted text, made printable. The caller frees it. */
 G_GNUC_PRINTF(1, 0)
 static char *
 printable(const char *fmt, va_list args)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl alert list: the alerts that are raised now.
+ * vgpuctl alert list: lists current alerts.
  */
 #include "config.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl analyze: figures of every VM in recorded traces.
+ * vgpuctl analyze: computes the figures of all VMs in recorded traces.
  */
 #include "config.h"
 
@@ -27,7 +27,7 @@ struct analyze_args {
     bool per_window;
     const char *snapshot;
     const char *perfetto;
-    const char *svg; /* a prefix */
+    const char *svg; /* the prefix of the file names */
 };
 
 static const struct argp_option options[] = {
@@ -141,7 +141,7 @@ static const struct vg_column task_columns[] = {
     {"LOWER BOUND", "lower_bound", VG_CELL_BOUNDS, true},
 };
 
-/* The document plus what only tables show. Owned by the caller. */
+/* The document, and rows for the tables only. The caller owns them. */
 struct tables {
     json_object *trace, *vms, *lost, *gpu, *tasks;
 };
@@ -161,7 +161,7 @@ int_member(json_object *object, const char *name)
     return json_object_get_int64(vg_output_member(object, name));
 }
 
-/* What was lost is a lower bound; that of preemptions, which are counted, is not. */
+/* Marks the losses as lower bounds, except the number of preemptions. */
 static void
 cmd_analyze_bound_loss(json_object *row)
 {
@@ -191,7 +191,7 @@ add_lost_rows(json_object *rows, json_object *vm)
     }
 }
 
-/* user NULL: each row's own comm and pid. */
+/* user is NULL to show each row's own comm and pid. */
 static void
 add_gpu_rows(json_object *rows, json_object *uses, const char *user)
 {
@@ -221,7 +221,7 @@ make_gpu_rows(json_object *doc, json_object *rows)
     add_gpu_rows(rows, vg_output_member(doc, "gpus"), "all");
 }
 
-/* Zeros that nobody measured are not shown. */
+/* Omits zeros that were not measured. */
 static void
 leave_out_unknown(json_object *vm)
 {
@@ -232,7 +232,7 @@ leave_out_unknown(json_object *vm)
         json_object_object_del(vm, of_cpus[i]);
 }
 
-/* CSV tells which figures are lower bounds. */
+/* Adds the column of CSV that lists the lower bounds. */
 static void
 cmd_analyze_name_bounds(json_object *row)
 {
@@ -315,7 +315,7 @@ print_tables(const struct analyze_args *args, json_object *doc, GError **err)
 
 /* ---- running ---- */
 
-/* What happens with each window. */
+/* The data for processing each window. */
 struct use {
     const struct analyze_args *args;
     vg_pictures *pictures;
@@ -344,7 +344,7 @@ write_snapshot(const struct analyze_args *args, const vg_snapshot *snapshot, GEr
     return vg_file_write(args->snapshot, text, err);
 }
 
-/* Analyses one recording and takes it; the document, or NULL. */
+/* Analyses a recording and frees it. Returns the document, or NULL. */
 static json_object *
 analyze_one(struct analyze_args *args, vg_recording *take_recording, GError **err)
 {
@@ -402,7 +402,7 @@ analyze(struct analyze_args *args, GError **err)
 
     if (!recordings)
         return -1;
-    /* Before a long analysis, not after it. */
+    /* Check this before a long analysis, not after it. */
     if ((args->snapshot && vg_file_check_place(args->snapshot, err) < 0) ||
         vg_pictures_check(args->perfetto, args->svg, err) < 0)
         return -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl audit: who had vgpud do what.
+ * vgpuctl audit: lists the requests that vgpud has audited.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@ enum { KEY_LIMIT = 0xa00 };
 
 #define LIMIT_DEFAULT 100
 #define LIMIT_MAX     1000000
-#define PAGE_MAX      10000 /* that vgpud takes */
+#define PAGE_MAX      10000 /* vgpud's maximum */
 
 struct audit_args {
     struct vg_online_args online;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl context list|use|show: the vgpuds that a user asks, by name. Asks none of them.
+ * vgpuctl context list|use|show: manages a user's named vgpuds. Sends no requests to them.
  */
 #include "config.h"
 
@@ -75,7 +75,7 @@ context_use(const struct vg_online_args *args, GError **err)
     return contexts ? vg_contexts_use(contexts, args->object, err) : -1;
 }
 
-/* What the other commands would go by. */
+/* Shows the settings that other commands would use. */
 static int
 context_show(struct vg_online_args *args, GError **err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl doctor: what measures, what could, and how to mend it.
+ * vgpuctl doctor: checks what measures and what could, and suggests fixes.
  */
 #include "config.h"
 
@@ -16,7 +16,8 @@
 #include "cli/online-args.h"
 #include "client/remote.h"
 
-/* The guests that are asked for their driver, and the time after which no further one is. */
+/* The maximum number of guests queried for their driver, and the time after which no further guest
+ * is queried. */
 #define GUESTS_MAX 256
 #define GUESTS_NS  (40 * VG_NS_PER_S)
 
@@ -26,7 +27,7 @@ static const struct vg_column check_columns[] = {
     {"WHY", "details", VG_CELL_FOLD, false},
 };
 
-/* A state as the table shows it. */
+/* Returns a state's name in the table. */
 static const char *
 doctor_word(const char *state)
 {
@@ -43,7 +44,8 @@ doctor_word(const char *state)
     return state;
 }
 
-/* For a table: why, and the command on a line of its own. CSV keeps the names of states. */
+/* Adds the reason and, on a separate line, the command for tables. CSV retains the states' own
+ * names. */
 static json_object *
 doctor_rows(json_object *checks, enum vg_output_format format)
 {
@@ -51,7 +53,7 @@ doctor_rows(json_object *checks, enum vg_output_format format)
 
     for (size_t i = 0; i < json_object_array_length(rows); i++) {
         json_object *row = json_object_array_get_idx(rows, i);
-        /* Nothing from outside begins a line here, or it could pass for a command. */
+        /* Text from other sources must not start a new line, or it could be taken for a command. */
         g_autofree char *why =
             vg_printable_text(json_object_get_string(vg_output_member(row, "why")));
         const char *mend = json_object_get_string(vg_output_member(row, "mend"));
@@ -99,7 +101,7 @@ doctor_read_others(json_object *checks, json_object *host, json_object *peers)
     vg_doctor_read_tls(checks, host, peers);
 }
 
-/* Returns whether a VM of vgpud's has a GPU of the host. */
+/* Returns whether a VM in vgpud's list has a GPU of the host. */
 static bool
 doctor_has_gpu(json_object *vm)
 {
@@ -113,8 +115,8 @@ doctor_has_gpu(json_object *vm)
     return false;
 }
 
-/* Asks the guest of a VM that has a GPU for its driver. A VM that has left, or that libvirt does
- * not know, has none. */
+/* Queries the guest of a VM with a GPU for its driver. A VM that has left, or that libvirt does not
+ * know, has no GPU. */
 static void
 doctor_ask_guest(vg_client *client, const char *id, json_object *checks)
 {
@@ -130,7 +132,7 @@ doctor_ask_guest(vg_client *client, const char *id, json_object *checks)
         vg_doctor_read_guest(checks, movable);
 }
 
-/* A guest that does not answer takes 20 seconds: the rest is not asked after a while. */
+/* An unresponsive guest takes 20 seconds, so the remaining guests are skipped after some time. */
 static void
 doctor_ask_guests(vg_client *client, json_object *checks)
 {
@@ -157,8 +159,8 @@ doctor_ask_guests(vg_client *client, json_object *checks)
                       (int)(GUESTS_NS / VG_NS_PER_S));
 }
 
-/* What vgpud tells; false: it does not answer, and *err says why. socket: of this machine's vgpud,
- * or NULL. */
+/* Queries vgpud. Returns false and sets *err if it does not answer. socket is that of this
+ * machine's vgpud, or NULL. */
 static bool
 doctor_ask(const struct vg_remote_args *remote, const char *socket, json_object *checks,
            GError **err)

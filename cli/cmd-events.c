@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl events: what happens on the host, as it happens.
+ * vgpuctl events: shows events of the host as they happen.
  */
 #include "config.h"
 
@@ -19,26 +19,26 @@
 
 enum { KEY_TYPES = 0x700, KEY_AFTER, KEY_VM };
 
-/* Events of a page of those that are kept. */
+/* The number of events per page of stored events. */
 #define PAGE_MAX 1000
 
-/* What a line of the terminal cannot hold goes on below, behind the time. */
+/* The indent of an event's continuation lines, which start below the text after the time. */
 #define EVENT_INDENT 24
 
-/* Between two attempts to come back to a vgpud that is gone. */
+/* The interval of attempts to reconnect. */
 #define RETRY_NS VG_NS_PER_S
 
 struct events_args {
     struct vg_online_args online;
     struct vg_when_args when;
-    const char *types; /* NULL: all but windows */
+    const char *types; /* NULL for all types except windows */
     const char *after;
-    const char *vm; /* a name or UUID; NULL: events of any VM, and of none */
+    const char *vm; /* a name or UUID, or NULL for all events */
     bool follow;
-    char *wanted; /* for the API: words with commas between */
-    char *at;     /* id of the last event that was seen or looked at; NULL: none yet */
+    char *wanted; /* event types for the API, separated by commas */
+    char *at;     /* id of the last event that was received, or NULL */
     int64_t seen;
-    GError *error; /* of printing */
+    GError *error; /* from printing */
 };
 
 static const struct argp_option options[] = {
@@ -56,7 +56,7 @@ static const struct argp_option options[] = {
     {0},
 };
 
-/* Is this one of the words of a list? */
+/* Returns whether a comma-separated list contains a word. */
 static bool
 events_has_word(const char *list, const char *word)
 {
@@ -136,7 +136,7 @@ cmd_events_parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-/* NULL: it is no object. */
+/* Returns NULL if the data is not an object. */
 static json_object *
 event_data(const struct vg_client_event *event)
 {
@@ -147,8 +147,7 @@ event_data(const struct vg_client_event *event)
     return data;
 }
 
-/* Tells if an event is about the VM that was asked for. One that says that events were missed is
- * about each. */
+/* Returns whether an event concerns the requested VM. An event about missed events always does. */
 static bool
 event_is_wanted(const struct events_args *args, const struct vg_client_event *event)
 {
@@ -167,7 +166,7 @@ event_is_wanted(const struct events_args *args, const struct vg_client_event *ev
            (strcmp(event->type, "vm") == 0 && g_strcmp0(name, args->vm) == 0);
 }
 
-/* The object, with its id for --after, and of what type it is where only the stream says so. */
+/* Returns the event's JSON, with its id for --after, and its type if only the stream has it. */
 static char *
 event_json(const struct vg_client_event *event)
 {
@@ -182,7 +181,8 @@ event_json(const struct vg_client_event *event)
     return vg_json_to_text(data, false);
 }
 
-/* "2026-11-20 18:40:00.123", local; NULL: it is no time. The caller frees it. */
+/* Returns the local time, "2026-11-20 18:40:00.123", or NULL if there is none. The caller frees
+ * it. */
 static char *
 event_time(json_object *data)
 {
@@ -190,7 +190,7 @@ event_time(json_object *data)
     char local[VG_WHEN_LEN];
     struct vg_when when;
 
-    /* Clocks of two machines may differ. */
+    /* The other machine's clock may be ahead, so future times are valid. */
     if (!text || vg_when_parse(text, INT64_MAX / 2, &when, NULL) < 0)
         return g_strdup(text);
     vg_when_format(when.ns, local);
@@ -198,7 +198,8 @@ event_time(json_object *data)
                            local + strlen("2026-11-20 18:40:00"));
 }
 
-/* "2026-11-20 18:40:00.123 vm what=seen name=alpha"; wide: and its id. */
+/* Returns "2026-11-20 18:40:00.123 vm what=seen name=alpha", with the event's id if `wide` is
+ * set. */
 static char *
 event_text(const struct vg_client_event *event, bool wide)
 {
@@ -255,12 +256,12 @@ cmd_events_on_event(void *data, const struct vg_client_event *event)
     g_autofree char *text =
         format == VG_OUTPUT_JSON ? event_json(event) : event_text(event, format == VG_OUTPUT_WIDE);
 
-    /* On stderr: scripts read the lines of the other. */
+    /* Print this to stderr, as scripts read the lines on stdout. */
     if (format != VG_OUTPUT_JSON && args->seen == 0)
         fprintf(stderr, "vgpuctl: times are local: %s\n", vg_when_zone(zone));
     if (vg_cli_print(text, &args->error) < 0)
         return false;
-    /* Whoever reads a pipe wants it now. */
+    /* The reader of a pipe must get the event immediately. */
     fflush(stdout);
     args->seen++;
     return !events_are_enough(args);
@@ -292,8 +293,8 @@ events_print_page(struct events_args *args, json_object *page, GError **err)
     return 0;
 }
 
-/* Prints what is kept, page after page, and sets args->at to where the stream goes on. start: the
- * path with what to begin with. */
+/* Prints stored events, page by page, and sets args->at to the position for the stream. start is
+ * the path of the first page. */
 static int
 events_print_kept(struct events_args *args, vg_client *client, const char *start, GError **err)
 {
@@ -321,8 +322,8 @@ events_print_kept(struct events_args *args, vg_client *client, const char *start
     return 0;
 }
 
-/* Prints what came after an event that is known by its id. Where nothing is kept of its run, the
- * stream says that there is a gap. */
+/* Prints the events after the given id. If no events of that run are stored, the stream will report
+ * a gap. */
 static int
 events_print_after(struct events_args *args, vg_client *client, const char *id, GError **err)
 {
@@ -342,8 +343,8 @@ events_print_after(struct events_args *args, vg_client *client, const char *id, 
     return 0;
 }
 
-/* What the command line asks for of the past; afterwards args->at is known. Windows are not kept:
- * who wants them gets from the stream what it still has. */
+/* Prints the requested past events and sets args->at. Windows are not stored: if they are
+ * requested, the stream sends those that it still has. */
 static int
 events_begin(struct events_args *args, vg_client *client, GError **err)
 {
@@ -357,7 +358,7 @@ events_begin(struct events_args *args, vg_client *client, GError **err)
     if (args->after && strcmp(args->after, "0") != 0)
         return events_print_after(args, client, args->after, err);
     if (!args->after && !args->when.since && !args->when.until) {
-        /* Only where it is now. */
+        /* Query only the current position. */
         g_string_append(path, "?until=0");
         return events_print_kept(args, client, path->str, err);
     }
@@ -372,14 +373,14 @@ static void
 events_tell_return(const struct events_args *args, const char *before)
 {
     const char *old = before ? strrchr(before, '-') : NULL;
-    /* Where windows are wanted, the stream itself tells. */
+    /* If windows are requested, the stream itself reports a restart. */
     bool same = !old || strncmp(before, args->at, (size_t)(old - before)) == 0;
 
     vg_cli_warn("vgpud is back%s; continuing after event %s", same ? "" : ", it was restarted",
                 before);
 }
 
-/* Until there is an answer again; then what came meanwhile has been printed. */
+/* Waits until vgpud answers again, and prints the events since then. */
 static int
 events_come_back(struct events_args *args, vg_client *client, GError **err)
 {
@@ -409,7 +410,7 @@ events_come_back(struct events_args *args, vg_client *client, GError **err)
         events_tell_return(args, before);
         return 0;
     }
-    /* It went again. */
+    /* vgpud has stopped again. */
     if (g_error_matches(failed, VG_ERROR, VG_E_UNREACHABLE)) {
         g_error_free(failed);
         return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl explain: what a word of the output means, or why a VM is better off where it is.
+ * vgpuctl explain: explains a word in the output, or why a VM is better off on its host.
  */
 #include "config.h"
 
@@ -17,7 +17,7 @@
 
 struct explain_args {
     struct vg_state_args state;
-    const char *what; /* NULL: list the words */
+    const char *what; /* NULL to list all words */
 };
 
 static error_t
@@ -49,7 +49,7 @@ static const struct vg_column columns[] = {
     {"MEANING", "meaning", VG_CELL_TEXT, false},
 };
 
-/* A heading without its unit: "LOST cores" is "lost"; the caller frees it. */
+/* Returns a heading without its unit: "lost" for "LOST cores". The caller frees it. */
 static char *
 explain_heading(const char *text)
 {
@@ -67,13 +67,13 @@ explain_heading(const char *text)
     return heading;
 }
 
-/* What is asked for, as it was and as a heading without its unit; NULL: all words. */
+/* The requested word, and the same as a heading without its unit. Both are NULL for all words. */
 struct question {
     const char *what;
     char *heading;
 };
 
-/* Adds a word that is asked for. */
+/* Adds a word if it matches the request. */
 static void
 explain_add(json_object *words, const struct question *question, const char *word,
             const char *meaning)
@@ -102,7 +102,7 @@ explain_add_figures(json_object *words, const struct question *question,
     }
 }
 
-/* Entries for a word or heading; all of them for NULL. */
+/* Returns the entries for a word or heading, or all entries if `what` is NULL. */
 static json_object *
 explain_find(const char *what)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl gpu list|show|requests.
+ * vgpuctl gpu list|show|requests: shows GPUs and their requests.
  */
 #include "config.h"
 
@@ -19,13 +19,13 @@ enum { KEY_LIMIT = 0x800, KEY_VM };
 
 #define LIMIT_DEFAULT 1000
 #define LIMIT_MAX     1000000
-#define PAGE_MAX      10000 /* that vgpud takes */
+#define PAGE_MAX      10000 /* vgpud's maximum */
 
 struct gpu_args {
     struct vg_online_args online;
     struct vg_when_args when;
     const char *vm;
-    int64_t limit; /* 0: not given */
+    int64_t limit; /* 0 if not given */
 };
 
 static const struct vg_column list_columns[] = {
@@ -100,7 +100,7 @@ static const struct vg_column request_columns[] = {
 
 /* ---- list and show ---- */
 
-/* How many different values a member has in the rows. */
+/* Returns the number of distinct values of a member in the rows. */
 static int64_t
 count_different(json_object *rows, const char *path)
 {
@@ -115,8 +115,8 @@ count_different(json_object *rows, const char *path)
     return g_hash_table_size(values);
 }
 
-/* The engine that was busiest in the newest window, and the memory in use, which each engine has of
- * its GPU; nothing where none is known. */
+/* Adds the busiest engine of the newest window, and the memory in use, which every engine of a GPU
+ * reports. Adds null if unknown. */
 static void
 add_busiest(json_object *row)
 {
@@ -137,7 +137,7 @@ add_busiest(json_object *row)
     vg_json_add(row, "mem_bytes", json_object_get(vg_output_member(busiest, "mem_bytes")));
 }
 
-/* Adds the largest vGPU profile with a free place: its name, or else its type. */
+/* Adds the largest available vGPU profile, by name or otherwise by type. */
 static void
 add_largest_free(json_object *row)
 {
@@ -151,7 +151,7 @@ add_largest_free(json_object *row)
         vg_json_add_string(row, "largest", "none");
 }
 
-/* What only tables show. */
+/* Adds members for the tables only. */
 static void
 add_gpu_members(json_object *row)
 {
@@ -256,8 +256,8 @@ get_page(const struct gpu_args *args, vg_client *client, const char *since, cons
     return 0;
 }
 
-/* A time of the raw clock, as digits, is what the API takes; others are made into such a one, with
- * the offset that vgpud tells. The caller frees *ret; NULL if text is. */
+/* Converts a time for the API: digits are already a time of the raw clock, other times are
+ * converted with vgpud's clock offset. *ret is NULL if text is NULL. The caller frees it. */
 static int
 raw_time(const struct gpu_args *args, vg_client *client, const char *text, char **ret, GError **err)
 {
@@ -278,7 +278,7 @@ raw_time(const struct gpu_args *args, vg_client *client, const char *text, char 
     return 0;
 }
 
-/* Appends a page to the document, which becomes as if it had been asked for at once. */
+/* Appends a page to the document, as if both had been requested together. */
 static void
 join_page(json_object *document, json_object *page)
 {
@@ -323,7 +323,7 @@ get_requests(const struct gpu_args *args, vg_client *client, json_object **ret, 
     return 0;
 }
 
-/* From one of its times to another; nothing where one is not known. */
+/* Adds the difference of two times, unless one is unknown. */
 static void
 add_difference(json_object *row, const char *name, const char *from, const char *to)
 {

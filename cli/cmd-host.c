@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl host list|show|cpus|history|drain|undrain.
+ * vgpuctl host list|show|cpus|history|drain|undrain: shows hosts and empties them.
  */
 #include "config.h"
 
@@ -30,13 +30,13 @@ enum {
     CMD_HOST_TIMEOUT
 };
 
-/* A week. */
+/* one week */
 #define DRAIN_MAX_S 604800
 
 struct cmd_host_args {
     struct vg_online_args online;
     struct vg_host_history_args history;
-    bool all; /* list: all hosts that vgpud knows */
+    bool all; /* list: include all hosts that vgpud knows */
     struct vg_host_drain_args drain;
 };
 
@@ -126,7 +126,7 @@ add_gib(json_object *row, const char *name, json_object *bytes)
     vg_json_add_string(row, name, text);
 }
 
-/* What only tables show. */
+/* Adds members for the tables only. */
 static void
 add_host_members(json_object *row)
 {
@@ -156,7 +156,7 @@ count_mdevs(json_object *gpu, const char *type)
     return n;
 }
 
-/* A row per GPU and vGPU type. */
+/* Creates a row per GPU and vGPU type. */
 static json_object *
 gpu_rows(json_object *gpus)
 {
@@ -185,7 +185,7 @@ gpu_rows(json_object *gpus)
     return rows;
 }
 
-/* A row per measure, once there is a window. */
+/* Creates a row per measure if there is a window. */
 static json_object *
 measure_rows(json_object *host)
 {
@@ -214,13 +214,13 @@ cmd_host_number(json_object *object, const char *member)
     return json_object_get_int64(vg_output_member(object, member));
 }
 
-/* programs: an object whose items are programs, read for so long. */
+/* programs is an object whose items are programs, measured for length_ns. */
 static json_object *
 cmd_host_program_rows(enum vg_output_format format, json_object *programs, int64_t length_ns)
 {
     struct winsize size = {0};
 
-    /* What is no terminal has room for all. */
+    /* The width is unlimited unless the output is a terminal. */
     if (format != VG_OUTPUT_TABLE || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
         size = (struct winsize){0};
     return vg_host_program_rows(vg_output_member(programs, "items"), length_ns, size.ws_col,
@@ -307,7 +307,7 @@ show_cpus(void *data, vg_client *client, GError **err)
 
     if (vg_client_get(client, "/v1/host/cpus", lists, &cpus, err) < 0)
         return -1;
-    /* What is no terminal has room for all. */
+    /* The width is unlimited unless the output is a terminal. */
     if (args->format != VG_OUTPUT_TABLE || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
         size = (struct winsize){0};
     g_autoptr(json_object) rows =

@@ -22,9 +22,9 @@ struct migrate_args {
     struct vg_move_options options;
     const char *to;
     const char *mode;
-    const char *gpu_during; /* or NULL */
+    const char *gpu_during; /* may be NULL */
     const char *plan;
-    const char *key; /* NULL: a new one */
+    const char *key; /* NULL for a new key */
     bool dry_run;
     bool no_agent;
 };

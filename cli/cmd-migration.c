@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl migration list|show|watch|abort|retry|undo: moves of VMs, those that go on and those that
- * have ended.
+ * vgpuctl migration list|show|watch|abort|retry|undo: shows and changes moves of VMs.
  */
 #include "config.h"
 
@@ -26,7 +25,7 @@ struct migration_args {
     struct vg_online_args online;
     struct vg_move_options options;
     bool active;
-    bool all; /* the moves of all hosts that vgpud knows */
+    bool all; /* include the moves of all hosts that vgpud knows */
     const char *peer;
 };
 
@@ -40,7 +39,7 @@ static const struct vg_column list_columns[] = {
     {"UUID", "uuid", VG_CELL_TEXT, true},    {"CAUSE", "cause", VG_CELL_TEXT, true},
 };
 
-/* "migrating: 256 MiB of 1.00 GiB (25 %), 64 MiB/s, ETA 12.0 s" */
+/* Adds "migrating: 256 MiB of 1.00 GiB (25 %), 64 MiB/s, ETA 12.0 s". */
 static void
 migration_add_state(json_object *row, const char *state)
 {
@@ -87,7 +86,7 @@ migration_add_words(json_object *row)
     vg_json_add_string(row, "took", took);
 }
 
-/* Says which hosts' moves are not in the list. */
+/* Reports the hosts whose moves are missing from the list. */
 static void
 migration_tell_unknown(json_object *document)
 {
@@ -103,7 +102,7 @@ migration_tell_unknown(json_object *document)
     }
 }
 
-/* Asks for those of all hosts; the caller puts them. */
+/* Requests the moves of all hosts. The caller puts the list. */
 static json_object *
 migration_list_of_all(const struct migration_args *args, vg_client *client, GError **err)
 {
@@ -186,8 +185,7 @@ migration_watch(void *data, vg_client *client, GError **err)
 
 /* ---- abort, retry, undo ---- */
 
-/* Asks for a change of a move and follows it to the end that is wanted, or says what it does now.
- */
+/* Requests a change of a move. Then follows the move to the expected end, or reports its state. */
 static int
 migration_change(const struct migration_args *args, vg_client *client, const char *verb,
                  enum vg_migration_state wanted, const char *does, GError **err)
@@ -206,7 +204,7 @@ migration_change(const struct migration_args *args, vg_client *client, const cha
         return vg_follow_print(&follow, args->online.format, err);
     g_autofree char *watch = vg_follow_command(&follow, "watch");
     g_autoptr(GString) text = g_string_new(NULL);
-    /* One of the queue ends at once, or gets a place in it. */
+    /* A queued move ends immediately, or gets a place in the queue. */
     if (vg_migration_has_ended(follow.move->state))
         does = "has been removed from the queue; it had not started";
     else if (vg_migration_is_queued(follow.move))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl nova check: does the configuration of OpenStack's scheduler work?
+ * vgpuctl nova check: checks the configuration of OpenStack's scheduler.
  */
 #include "config.h"
 
@@ -20,8 +20,8 @@ enum { KEY_CONFIG = 0xd00, KEY_HOSTS };
 
 struct nova_args {
     struct vg_online_args online;
-    const char *config; /* NULL: the usual one, or none with the usual options */
-    char **hosts;       /* NULL: those that vgpud knows */
+    const char *config; /* NULL for the default file, or for none if options name a vgpud */
+    char **hosts;       /* NULL for the hosts that vgpud knows */
 };
 
 static const struct vg_column check_columns[] = {
@@ -54,7 +54,8 @@ nova_number(json_object *object, const char *member)
     return json_object_get_double(vg_output_member(object, member));
 }
 
-/* Why it has not answered goes where messages go; the caller frees it. */
+/* Returns the time or the state of an endpoint. Errors are printed with the other messages. The
+ * caller frees the text. */
 static char *
 nova_endpoint_text(json_object *endpoint)
 {
@@ -110,7 +111,7 @@ nova_make_checks(const struct vg_nova_conf *conf, json_object *document)
     return rows;
 }
 
-/* "1", "2", ... and "out". */
+/* Numbers the hosts "1", "2", ... and marks excluded ones "out". */
 static json_object *
 nova_make_host_rows(json_object *document)
 {
@@ -146,7 +147,7 @@ nova_print(const struct nova_args *args, const struct vg_nova_conf *conf, json_o
 
 /* ---- arguments ---- */
 
-/* What the file says counts, and nothing of this user's. */
+/* Only the file's settings count, not the user's environment. */
 static void
 nova_forget_environment(void)
 {
@@ -154,7 +155,7 @@ nova_forget_environment(void)
         unsetenv(vg_remote_names[i].variable);
 }
 
-/* The one vgpud that options name, asked as nova would with the defaults. */
+/* Sets the vgpud given by options as the only endpoint, with nova's default limits. */
 static int
 nova_name_remote(const struct vg_remote_args *remote, struct vg_nova_conf *conf, GError **err)
 {

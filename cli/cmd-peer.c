@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl peer list: the other vgpuds that this one knows.
+ * vgpuctl peer list: lists the other vgpuds that this one knows.
  */
 #include "config.h"
 
@@ -25,8 +25,8 @@ static const struct vg_column list_columns[] = {
     {"WHY NOT", "reason", VG_CELL_TEXT, false},
 };
 
-/* "+0.2 s": how far the clock is ahead of that of the vgpud which was asked. What is less than the
- * way there and back cannot be told from no difference. */
+/* Adds "+0.2 s", by which the clock is ahead of the queried vgpud's, or "same" if the difference is
+ * within the round-trip time. */
 static void
 peer_add_clock(json_object *row)
 {
@@ -42,7 +42,7 @@ peer_add_clock(json_object *row)
     vg_json_add_string(row, "clock", text);
 }
 
-/* A peer that answers may still not be the host that it says it is. */
+/* A peer that answers may not be the host that it claims to be. */
 static void
 peer_add_reason(json_object *row)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl placement: which VM should move where. It changes nothing: the plan is printed.
+ * vgpuctl placement: plans which VM should move to which host. Prints the plan and changes nothing.
  */
 #include "config.h"
 
@@ -118,7 +118,7 @@ print_config(struct placement_args *args, GError **err)
     return vg_cli_print(text, err);
 }
 
-/* Tells how the plan is carried out. */
+/* Prints how to carry out the plan. */
 static void
 print_apply(const char *id)
 {
@@ -129,7 +129,7 @@ print_apply(const char *id)
     puts(text->str);
 }
 
-/* The plan of the running vgpud. */
+/* Requests a plan from the running vgpud. */
 static vg_plan *
 ask_daemon(const struct placement_args *args, GError **err)
 {
@@ -152,7 +152,7 @@ ask_daemon(const struct placement_args *args, GError **err)
     return plan;
 }
 
-/* The plan of saved snapshots. */
+/* Plans with saved snapshots. */
 static vg_plan *
 plan_offline(const struct placement_args *args, const vg_snapshot *snapshot, GError **err)
 {
@@ -169,7 +169,7 @@ plan_offline(const struct placement_args *args, const vg_snapshot *snapshot, GEr
     return g_steal_pointer(&plan);
 }
 
-/* The exit code when nothing failed. */
+/* Returns the exit code if there was no error. */
 static int
 placement(struct placement_args *args, GError **err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl plan list|show|apply: the plans that vgpud has made.
+ * vgpuctl plan list|show|apply: shows and applies vgpud's plans.
  */
 #include "config.h"
 
@@ -65,7 +65,7 @@ cmd_plan_add_cores(json_object *row, const char *name, json_object *ns_per_s)
     vg_json_add_string(row, name, text);
 }
 
-/* Returns the moves that were made for a plan, with words for the table. */
+/* Returns the moves that belong to a plan, with texts for the table. */
 static json_object *
 cmd_plan_moves_of(json_object *items, const char *plan)
 {
@@ -87,7 +87,7 @@ cmd_plan_moves_of(json_object *items, const char *plan)
     return rows;
 }
 
-/* Prints the moves that were made for a plan, and the verdicts on them, if there are some. */
+/* Prints the moves that belong to a plan, and their verdicts, if any. */
 static int
 cmd_plan_show_moves(const struct plan_args *args, vg_client *client, const char *plan, GError **err)
 {

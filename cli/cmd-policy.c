@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl policy: what moves were predicted to gain and what they gained, and what is done without
- * a person.
+ * vgpuctl policy: compares the predicted and actual gains of moves, and shows automatic actions.
  */
 #include "config.h"
 
@@ -17,7 +16,7 @@
 #include "cli/when.h"
 #include "model/verdict.h"
 
-/* The newest moves of each host. vgpud keeps as many in its journal. */
+/* The number of newest moves per host. vgpud's journal stores the same number. */
 #define POLICY_MOVES "1000"
 
 struct policy_args {
@@ -113,7 +112,7 @@ policy_add_move(json_object *rows, GHashTable *groups, json_object *move)
     policy_add_gains(row, groups, move, verdict);
 }
 
-/* Adds the text of the sums. No sum is shown if no move was compared. */
+/* Adds the text of the sums, unless no move was compared. */
 static void
 policy_add_words(json_object *row)
 {

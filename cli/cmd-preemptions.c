@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl preemptions.
+ * vgpuctl preemptions: shows which VMs and processes preempt each other.
  */
 #include "config.h"
 
@@ -20,9 +20,8 @@ enum { KEY_MATRIX = 0x700, KEY_LIMIT };
 
 #define LIMIT_MAX 10000
 
-/* Lines of a screen that are no row of the matrix: the title, the headers, and the line of the
- * cursor. */
-/* Of what is no terminal; -o wide has all. */
+/* The width if the output is not a terminal, unless -o wide is given, and the number of screen
+ * lines outside the matrix: the title, the headers, and the cursor's line. */
 #define PIPE_WIDTH  80
 #define OTHER_LINES 3
 
@@ -30,7 +29,7 @@ struct preemption_args {
     struct vg_online_args online;
     struct vg_when_args when;
     bool matrix;
-    int64_t limit; /* 0: all */
+    int64_t limit; /* 0 for all */
     enum vg_matrix_of of;
 };
 
@@ -71,7 +70,8 @@ print_matrix(const struct preemption_args *args, json_object *items, GError **er
     return vg_output_print(args->online.format, items, &table, 1, err);
 }
 
-/* The process behind host:user that took most: now, or else since vgpud started. */
+/* Adds the process behind host:user that took most CPU time now, or otherwise since vgpud
+ * started. */
 static void
 add_mostly(json_object *rows)
 {
@@ -96,7 +96,7 @@ show(void *data, vg_client *client, GError **err)
     const struct preemption_args *args = data;
     const char *object = args->online.object;
     g_autofree char *vm = object ? g_uri_escape_string(object, NULL, FALSE) : NULL;
-    /* In one piece, if possible: the order changes while they are read. */
+    /* Request all rows together if possible, as their order changes. */
     const int64_t limit = args->limit > 0 ? args->limit : LIMIT_MAX;
     g_autofree char *path = g_strdup_printf("/v1/preemptions?limit=%" G_GINT64_FORMAT "%s%s", limit,
                                             vm ? "&vm=" : "", vm ? vm : "");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl proxy list|show|limit|move: what VMs do by vgpu-proxy, how much of a GPU each gets, and
- * at which proxy each is.
+ * vgpuctl proxy list|show|limit|move: shows the VMs' use of vgpu-proxy and their shares of a GPU,
+ * and changes the proxy of a VM's programs.
  */
 #include "config.h"
 
@@ -16,15 +16,15 @@
 #include "model/histogram.h"
 #include "model/proxy-socket.h"
 
-/* More than a vgpud waits for a guest's agent ([actions] guest_deadline). */
+/* Longer than vgpud waits for a guest's agent ([actions] guest_deadline). */
 #define MOVE_LIMIT_S 3700
 
 enum { KEY_WEIGHT = 0xc00, KEY_TO, KEY_DRY_RUN };
 
 struct proxy_args {
     struct vg_online_args online;
-    int64_t weight; /* 0: none was given */
-    const char *to; /* or NULL */
+    int64_t weight; /* 0 if not given */
+    const char *to; /* may be NULL */
     bool dry_run;
 };
 
@@ -55,7 +55,7 @@ proxy_number(json_object *row, const char *name)
     return json_object_get_int64(vg_output_member(row, name));
 }
 
-/* What 99 of 100 commands did not exceed, of those that are counted in took. */
+/* Returns the 99th percentile of the command times in `took`. */
 static int64_t
 proxy_p99(json_object *took)
 {
@@ -72,8 +72,7 @@ proxy_p99(json_object *took)
     return ret;
 }
 
-/* Adds what a person compares: the share of all the time of its proxy, and how long a command took.
- */
+/* Adds derived figures: the share of the proxy's total time, and the time per command. */
 static void
 proxy_complete(json_object *row, json_object *rows)
 {
@@ -99,7 +98,8 @@ proxy_complete(json_object *row, json_object *rows)
     }
 }
 
-/* Tells of the guest in the rows of its VM's sockets, or in one of its own if it has none here. */
+/* Adds the guest's state to the rows of its VM's sockets, or to a new row if it has no socket
+ * here. */
 static void
 proxy_add_guest(json_object *items, json_object *guest)
 {
@@ -187,8 +187,8 @@ static const struct vg_column move_columns[] = {
     {"WHY", "why", VG_CELL_TEXT, true},
 };
 
-/* What programs connect to: "proxy:" may be left out. What is neither a path nor an address is the
- * name of a GPU or host, which vgpud knows. */
+/* Returns the place of a proxy. "proxy:" may be omitted. Anything other than a path or an address
+ * is the name of a GPU or host, which vgpud resolves. The caller frees it. */
 static char *
 proxy_place(const char *to)
 {
@@ -204,7 +204,7 @@ proxy_is_text(const struct proxy_args *args)
     return args->online.format == VG_OUTPUT_TABLE || args->online.format == VG_OUTPUT_WIDE;
 }
 
-/* Tells people which place was chosen for the name that they gave. */
+/* Prints the place that was chosen for a name. */
 static void
 proxy_tell_choice(const struct proxy_args *args, json_object *document)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl record: a short recording of this host, made for `vgpuctl analyze`.
+ * vgpuctl record: makes a short recording of this host for `vgpuctl analyze`.
  */
 #include "config.h"
 
@@ -26,12 +26,12 @@
 #define SECONDS_MIN 1
 #define SECONDS_MAX 3600
 #define TICK_MS     50
-/* So many events are counted between looks for a signal. */
+/* The number of events counted between checks for a signal. */
 #define COUNT_CHUNK 65536
 
 enum { KEY_WITH = 0x900, KEY_FORCE };
 
-/* In the order of preference. */
+/* The recording methods, in order of preference. */
 static const struct vg_record_way *const ways[] = {
     &vg_record_lttng,
     &vg_record_perf,
@@ -39,19 +39,19 @@ static const struct vg_record_way *const ways[] = {
 };
 
 struct record_args {
-    int64_t seconds; /* 0: not given */
+    int64_t seconds; /* 0 if not given */
     const char *dir;
-    const struct vg_record_way *with; /* NULL: the first that works */
+    const struct vg_record_way *with; /* NULL for the first method that works */
     bool force;
     enum vg_output_format format;
 };
 
-/* What was recorded. */
+/* The result of a recording. */
 struct answer {
     const struct vg_record_way *way;
     json_object *not_with; /* [{name, reason}] */
     int64_t recorded_ns;
-    int64_t events; /* VG_NONE: not counted */
+    int64_t events; /* VG_NONE if not counted */
     uint64_t lost;
     char *trace, *vm_map;
 };
@@ -118,7 +118,7 @@ cmd_record_parse(int key, char *arg, struct argp_state *state)
 
 /* ---- recording ---- */
 
-/* Starts the first way that works; its own, or NULL and the reason. */
+/* Starts the first method that works. Returns its data, or NULL and the reason. */
 static void *
 cmd_record_start(const struct record_args *args, struct vg_record_context *context,
                  const vg_record_dir *dir, struct answer *answer, GError **err)
@@ -169,8 +169,8 @@ cmd_record_run(const struct vg_record_way *ops, void *way, struct vg_record_cont
     return 0;
 }
 
-/* Reads the recording as `analyze` will: how much is in it, and can it be read? A signal ends the
- * counting, not more. */
+/* Reads the recording as `analyze` does, to count its events and to check that it is readable. A
+ * signal ends only the counting. */
 static int
 count(struct vg_record_context *context, struct answer *answer, GError **err)
 {
@@ -247,7 +247,7 @@ static const struct vg_column cmd_record_vm_columns[] = {
     {"UUID", "uuid", VG_CELL_TEXT, false},
 };
 
-/* As a shell takes it; quoted where that is needed. The caller frees it. */
+/* Quotes a word for a shell if necessary. The caller frees it. */
 static char *
 shell_word(const char *text)
 {
@@ -286,7 +286,7 @@ answer_to_json(const struct record_args *args, const struct vg_record_context *c
     return doc;
 }
 
-/* What a table does not show: why not another tracer, and what to do next. */
+/* Prints what the table does not show: why other tracers were not used, and the next command. */
 static int
 print_rest(json_object *doc, GError **err)
 {
@@ -348,7 +348,7 @@ block_signals(GError **err)
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGHUP);
     sigprocmask(SIG_BLOCK, &signals, NULL);
-    /* Of what we talk to, when it has gone: a write fails, which is told. */
+    /* If a child has exited, a write to it must fail with an error instead. */
     signal(SIGPIPE, SIG_IGN);
     int fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     return fd >= 0 ? fd : vg_error_errno(err, errno, "cannot set up signal handling");
@@ -367,7 +367,7 @@ record(const struct record_args *args, GError **err)
     context.notes = g_ptr_array_new_with_free_func(g_free);
     answer.not_with = json_object_new_array();
     g_autoptr(vg_record_vms) vms = vg_record_vms_new("/proc");
-    /* Of root's, only root reads what is written from here on. */
+    /* If root records, only root can read the files created from now on. */
     if (geteuid() == 0)
         umask(077);
     dir = vg_record_dir_new(args->dir, args->force, err);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl simulate: what a GPU scheduler, or each of them, makes of a scenario of vGPUs:
+ * vgpuctl simulate: simulates a scenario of vGPUs with one or all modes of a GPU scheduler:
  *
- *   policy/gpusched-json    JSON -> struct vg_gpusched_scenario; or, of a recording,
- *                           analysis -> simulate-stream: requests of a GPU, by VM and engine
- *                           -> policy/gpustream: chains that play them again -> a scenario
- *   policy/gpusched         the time; requests arrive (gpusched-arrivals), wait, run, end;
- *                           gpusched-gvtg, -turns, -weighted say whom an engine may serve
- *   simulate-trace          records of each request's life, as they happen -> tracepoints
+ *   policy/gpusched-json    JSON -> struct vg_gpusched_scenario; or, for a recording,
+ *                           analysis -> simulate-stream: a GPU's requests, by VM and engine
+ *                           -> policy/gpustream: chains that repeat them -> a scenario
+ *   policy/gpusched         advances the time; requests arrive (gpusched-arrivals), wait, run, end;
+ *                           gpusched-gvtg, -turns and -weighted choose an engine's next client
+ *   simulate-trace          records of each request's life, as they occur -> tracepoints
  *                           -> trace/ctf-write
  *   policy/gpusched-result  exact figures -> simulate-json -> output
  *
- * Nothing in the simulator reads what it emits: figures come from its own counters, so that they
- * can be the truth that a reader of the records is judged by.
+ * The simulator never reads its own records. Its figures come from separate counters, so that they
+ * can serve as the reference for programs that read the records.
  */
 #include "config.h"
 
@@ -34,9 +34,9 @@
 enum { KEY_MODE = 0x500, KEY_SEED, KEY_COMPARE, KEY_PROPOSE, KEY_TRACE_OUT, KEY_LOSE };
 
 struct simulate_args {
-    struct vg_trace_args trace; /* its paths: one scenario, or traces */
+    struct vg_trace_args trace; /* the paths: one scenario, or traces */
     struct vg_simulate_options gpu;
-    const char *scenario; /* NULL: the paths are traces */
+    const char *scenario; /* NULL if the paths are traces */
     bool propose;
     enum vg_output_format format;
     bool mode_given;
@@ -44,8 +44,8 @@ struct simulate_args {
     bool seed_given;
     uint64_t seed;
     bool compare;
-    const char *trace_out; /* or NULL */
-    double lose;           /* part of the records, 0..1 */
+    const char *trace_out; /* may be NULL */
+    double lose;           /* the fraction of records to drop, 0..1 */
 };
 
 static const struct argp_option options[] = {
@@ -109,7 +109,7 @@ parse_option(struct simulate_args *args, int key, const char *arg, struct argp_s
     return 0;
 }
 
-/* What a scenario says itself, and what only a scenario has. */
+/* Rejects options that the scenario itself contains, and options that only scenarios support. */
 static void
 check_input(struct simulate_args *args, const struct argp_state *state)
 {
@@ -127,7 +127,8 @@ check_input(struct simulate_args *args, const struct argp_state *state)
                      (const char *)paths->pdata[1]);
     bool of_trace =
         args->trace.has_begin || args->trace.has_end || args->trace.vm_map || args->gpu.device;
-    /* What is not there may have been meant as a recording; that it is not there is said later. */
+    /* A missing file may have been meant as a recording. Another check reports that it is
+     * missing. */
     if (of_trace &&
         (strcmp(args->scenario, "-") == 0 || g_file_test(args->scenario, G_FILE_TEST_EXISTS)))
         argp_error(state, "--begin, --end, --vm-map and --device apply to recordings, not to "
@@ -176,7 +177,7 @@ cmd_simulate_parse(int key, char *arg, struct argp_state *state)
 
 /* ---- tables ---- */
 
-/* Without --compare from the second on. */
+/* The first column is omitted without --compare. */
 static const struct vg_column columns[] = {
     {"MODE", "mode", VG_CELL_TEXT, false},
     {"VM", "name", VG_CELL_TEXT, false},
@@ -211,7 +212,7 @@ add_row(json_object *rows, json_object *doc, const char *name, json_object *figu
     vg_json_append(rows, row);
 }
 
-/* A row for each VM and engine; a VM that has no work has one without figures. */
+/* Adds a row for each VM and engine, or a row without figures for a VM without work. */
 static void
 add_vm_rows(json_object *rows, json_object *doc)
 {
@@ -282,7 +283,7 @@ cmd_simulate_load(const struct simulate_args *args, GError **err)
     return scenario;
 }
 
-/* stream: what it is of, or NULL. */
+/* stream is the scenario's source, or NULL. */
 static json_object *
 simulate(const struct vg_gpusched_scenario *scenario, const struct vg_stream *stream, GError **err)
 {
@@ -295,7 +296,7 @@ simulate(const struct vg_gpusched_scenario *scenario, const struct vg_stream *st
                   : vg_simulation_to_json(result);
 }
 
-/* DIR.truth.json; the caller frees it. */
+/* Returns DIR.truth.json. The caller frees it. */
 static char *
 truth_path(const char *dir)
 {
@@ -306,7 +307,7 @@ truth_path(const char *dir)
     return g_strconcat(name, ".truth.json", NULL);
 }
 
-/* What the analysis of the trace will not be able to give back. */
+/* Warns of figures that an analysis of the trace cannot reproduce. */
 static void
 warn_of_limits(const struct vg_gpusched_result *result)
 {
@@ -328,7 +329,7 @@ simulate_to_trace(const struct simulate_args *args, const struct vg_gpusched_sce
     g_autofree char *name = g_path_get_basename(args->trace_out);
     g_autofree char *truth = truth_path(args->trace_out);
 
-    /* The truth would lie inside of the trace. */
+    /* The truth file would be inside the trace directory. */
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
         vg_error(err, VG_E_INVALID, "--trace-out: '%s' is not a valid name for a new directory",
                  args->trace_out);

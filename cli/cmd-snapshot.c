@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl snapshot: one host of a placement, from a recorded trace or the running vgpud.
+ * vgpuctl snapshot: saves one host for a placement, from a recorded trace or the running vgpud.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@ struct snapshot_args {
     struct vg_remote_args remote;
 };
 
-/* What only a recording can be asked. */
+/* Returns whether an option was given that applies only to recordings. */
 static bool
 asks_recording(const struct vg_trace_args *args)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl token create|list|revoke: what lets somebody in over the network.
+ * vgpuctl token create|list|revoke: manages tokens, which give access over the network.
  */
 #include "config.h"
 
@@ -17,13 +17,13 @@
 
 enum { KEY_ROLE = 0xa00, KEY_LIFETIME };
 
-/* A hundred years; the API takes no more. */
+/* 100 years, the maximum of the API */
 #define LIFETIME_MAX_S 3153600000.0
 
 struct token_args {
     struct vg_online_args online;
     const char *role;
-    int64_t lifetime_s; /* 0: for ever */
+    int64_t lifetime_s; /* 0 for unlimited */
 };
 
 static const struct vg_column list_columns[] = {
@@ -58,7 +58,7 @@ token_list(void *data, vg_client *client, GError **err)
     return vg_output_print(args->online.format, items, &table, 1, err);
 }
 
-/* The token alone is on stdout, so that it can be put into a file. */
+/* Prints only the token to stdout, so that it can be written to a file. */
 static int
 token_print(const char *token, GError **err)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl ui: the page of vgpud for a browser, which cannot ask a unix socket. It listens on a port
- * of the loopback interface, and hands to the socket what comes with the token that it made up for
- * this run: others on this machine may connect to the port as well, and vgpud would take their
- * requests for those of this user.
+ * vgpuctl ui: makes vgpud's web page available to a browser, which cannot connect to a unix socket.
+ * Listens on a port of the loopback interface, and forwards requests to the socket if they contain
+ * the token generated for this run. Other users of this machine can also connect to the port, and
+ * vgpud would treat their requests as this user's.
  */
 #include "config.h"
 
@@ -30,7 +30,7 @@
 #include "client/remote.h"
 
 #define UI_HEAD_MAX      16384
-#define UI_HEAD_NS       (10 * VG_NS_PER_S) /* for a whole head */
+#define UI_HEAD_NS       (10 * VG_NS_PER_S) /* the time limit for a complete head */
 #define UI_CONNECTIONS   64
 #define UI_LINGER_MS     500
 #define UI_LINGER_READS  64
@@ -43,20 +43,20 @@ enum { KEY_PORT = 0xb00 };
 
 struct ui_args {
     struct vg_online_args online;
-    int64_t port; /* 0: any that is free */
+    int64_t port; /* 0 for any free port */
 };
 
 struct ui {
     const char *socket;
     char *authorization; /* "Bearer TOKEN" */
-    char hosts[2][32];   /* what a browser says in Host */
+    char hosts[2][32];   /* the browser's possible values of Host */
     int fd;
 };
 
-/* A head of a request as it came, whose fields are looked for one by one. */
+/* The head of a request as received. Its fields are searched one by one. */
 struct ui_head {
     char bytes[UI_HEAD_MAX + 1];
-    size_t size; /* with what came after it */
+    size_t size; /* including the bytes after the head */
     size_t length;
 };
 
@@ -90,7 +90,7 @@ ui_refuse(int fd, int status, const char *title, const char *detail)
     (void)ui_write(fd, text, MIN((size_t)n, sizeof(text) - 1));
 }
 
-/* Reads up to the empty line. */
+/* Reads until the empty line. */
 static bool
 ui_read_head(int fd, struct ui_head *head)
 {
@@ -113,8 +113,8 @@ ui_read_head(int fd, struct ui_head *head)
     return false;
 }
 
-/* Tells if every reader sees the same lines in it: what ends a line for one of them only could have
- * a second request in it, that nobody here has looked at. */
+/* Returns whether all parsers see the same lines in the head. A line end that only one of them
+ * recognises could hide a second, unchecked request. */
 static bool
 ui_is_plain(const char *text, size_t length)
 {
@@ -127,7 +127,8 @@ ui_is_plain(const char *text, size_t length)
     return true;
 }
 
-/* Returns the value of the only field of this name, or NULL; the caller frees it. */
+/* Returns the value of the field with this name, or NULL unless it occurs exactly once. The caller
+ * frees it. */
 static char *
 ui_field(char **lines, const char *name)
 {
@@ -159,7 +160,7 @@ ui_is_same(const char *a, const char *b)
     return differs == 0;
 }
 
-/* Tells if it asks for a file of the page, which has no figures in it. */
+/* Returns whether the request is for a file of the page, which contains no figures. */
 static bool
 ui_is_page(const char *line)
 {
@@ -173,8 +174,8 @@ ui_is_page(const char *line)
     return false;
 }
 
-/* The head as vgpud gets it: who asks is the owner of this process, and there is one request per
- * connection, so that what follows the head is its body and nothing else. The caller frees it. */
+/* Creates the head for vgpud. The client is identified as this process's owner. There is one
+ * request per connection, so everything after the head belongs to its body. The caller frees it. */
 static char *
 ui_make_head(char **lines)
 {
@@ -210,7 +211,7 @@ ui_connect(const char *path)
     return fd;
 }
 
-/* Moves bytes both ways until vgpud has closed its side, or the browser has gone. */
+/* Copies bytes in both directions until vgpud or the browser closes its side. */
 static void
 ui_pump(int client, int server)
 {
@@ -228,7 +229,7 @@ ui_pump(int client, int server)
     }
 }
 
-/* Takes what the browser still sends, or closing would take the answer from it. */
+/* Reads what the browser is still sending, because closing early would discard the answer. */
 static void
 ui_linger(int fd)
 {
@@ -257,7 +258,7 @@ ui_serve(const struct ui *ui, int client)
     g_auto(GStrv) lines = g_strsplit(text, "\r\n", -1);
     g_autofree char *host = ui_field(lines, "Host");
     g_autofree char *authorization = ui_field(lines, "Authorization");
-    /* A page of another site whose name was made to mean this machine says its own name. */
+    /* A page of another site whose name resolves to this machine still sends its own name. */
     if (!host || (strcmp(host, ui->hosts[0]) != 0 && strcmp(host, ui->hosts[1]) != 0)) {
         ui_refuse(client, 400, "Bad Request", "the Host header does not match the link");
         return;
@@ -315,7 +316,7 @@ ui_listen(struct ui *ui, int64_t port, GError **err)
     return 0;
 }
 
-/* A process for each connection; they end with this one. */
+/* Starts a process for each connection. They end with this process. */
 static int
 ui_run(struct ui *ui, GError **err)
 {
@@ -356,7 +357,7 @@ ui_show(void *data, vg_client *client, GError **err)
 
     if (vg_remote_resolve(&args->online.remote, &remote, err) < 0)
         return -1;
-    /* So that it is told at once if nobody is there. */
+    /* Connect once, so that a missing vgpud is reported immediately. */
     int status = vg_client_get(client, "/v1", lists, &document, err);
     ui.socket = vg_remote_value(&remote, VG_REMOTE_SOCKET);
     if (status == 0 && !ui.socket) {

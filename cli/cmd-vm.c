@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl vm list|show|history, and top.
+ * vgpuctl vm list|show|history, and vgpuctl top: show VMs.
  */
 #include "config.h"
 
@@ -41,13 +41,13 @@ enum {
 
 #define LIMIT_MAX 10000
 
-/* The VMs that `top --all` shows, which fit on most terminals. */
+/* The maximum number of VMs in `top --all`, which fit on most terminals. */
 #define TOP_ALL 20
 
 struct vm_args {
     struct vg_online_args online;
     const char *sort;
-    int64_t limit; /* 0: none */
+    int64_t limit; /* 0 for no limit */
     const char *vm_class;
     const char *project;
     const char *name;
@@ -55,8 +55,8 @@ struct vm_args {
     const char *step;
     const char *source;
     bool plain;
-    bool all;         /* the VMs of all hosts that vgpud knows */
-    const char *host; /* of these, only those of this host */
+    bool all;         /* include the VMs of all hosts that vgpud knows */
+    const char *host; /* of these, only this host's */
 };
 
 static const struct vg_column list_columns[] = {
@@ -132,7 +132,7 @@ static const struct vg_column history_columns[] = {
     {"LOST EVENTS", "lost_events", VG_CELL_COUNT, true},
 };
 
-/* What nobody measured is not 0 %. */
+/* Unmeasured figures must not be shown as 0 %. */
 static void
 leave_out_unknown(json_object *row)
 {
@@ -142,7 +142,7 @@ leave_out_unknown(json_object *row)
         vg_json_add(row, "gpu_intensity", NULL);
 }
 
-/* The first entry of lost_to is the largest. */
+/* Adds the first entry of lost_to, which is the largest. */
 static void
 add_culprit(json_object *row)
 {
@@ -226,8 +226,8 @@ array_of(json_object *object)
     return array;
 }
 
-/* For programs, as a member of the document; for people, as what follows the tables, which the
- * caller frees. The guest is not asked again and again. */
+/* Adds whether the VM can be moved to the document, and returns the text to print after the tables.
+ * The caller frees it. Does nothing if the output is repeated, as this queries the guest. */
 static char *
 show_movable(const struct vm_args *args, vg_client *client, json_object *vm)
 {
@@ -241,7 +241,7 @@ show_movable(const struct vm_args *args, vg_client *client, json_object *vm)
     return movable ? vg_vm_movable_text(movable, vg_move_bars_width(stdout)) : NULL;
 }
 
-/* Likewise: what the guest knows of a proxy. */
+/* Does the same for the guest's proxy. */
 static char *
 show_proxy(const struct vm_args *args, vg_client *client, json_object *vm)
 {
@@ -259,8 +259,8 @@ show_proxy(const struct vm_args *args, vg_client *client, json_object *vm)
     return g_string_free(to, FALSE);
 }
 
-/* For people, what programs in the guest have of the host's GPU through virtio-gpu. The caller
- * frees it; NULL: nothing. */
+/* Describes the access of the guest's programs to the host's GPU through virtio-gpu, or returns
+ * NULL if there is none. The caller frees the text. */
 static char *
 cmd_vm_virtio_gpu(const struct vm_args *args, json_object *vm)
 {
@@ -284,7 +284,7 @@ cmd_vm_virtio_gpu(const struct vm_args *args, json_object *vm)
                            name, bytes >> 20);
 }
 
-/* The processes behind host:user. */
+/* Lists the processes behind host:user. */
 static json_object *
 process_rows(json_object *vm, enum vg_output_format format)
 {
@@ -296,8 +296,8 @@ process_rows(json_object *vm, enum vg_output_format format)
                                 strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
 }
 
-/* The figures of vCPUs, without the time after preemptions where nobody can tell it from that after
- * wakeups. */
+/* Lists the vCPUs' figures, without the wait after preemptions if it cannot be separated from the
+ * wait after wakeups. */
 static json_object *
 cmd_vm_vcpu_rows(json_object *vm)
 {
@@ -357,7 +357,8 @@ show_vm(void *data, vg_client *client, GError **err)
     return proxy && for_people ? vg_cli_print(proxy, err) : 0;
 }
 
-/* Of a step that is over it is its own end, whenever its last window ended. */
+/* Returns the end of a row: for a finished step, the end of the step, even if its last window ended
+ * earlier. */
 static int64_t
 cmd_vm_end_of_step(json_object *document, json_object *row)
 {

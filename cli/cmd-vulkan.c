@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl vulkan enable|disable: Vulkan for a VM that has no GPU of its own.
+ * vgpuctl vulkan enable|disable: sets up Vulkan for a VM that has no GPU of its own.
  */
 #include "config.h"
 
@@ -18,7 +18,7 @@ enum { KEY_HOSTMEM = 0xb00, KEY_RENDER_NODE, KEY_LOOSEN, KEY_DRY_RUN, KEY_YES };
 
 struct vulkan_args {
     struct vg_online_args online;
-    int64_t hostmem_bytes; /* 0: what vgpud takes */
+    int64_t hostmem_bytes; /* 0 for vgpud's default */
     const char *render_node;
     bool loosen_sandbox;
     bool dry_run;
@@ -53,7 +53,7 @@ vulkan_add_lines(GString *text, json_object *lines)
     }
 }
 
-/* Tells what is changed, as lines of XML, and what is to know. */
+/* Describes the changes as lines of XML, with notes. */
 static char *
 vulkan_text(json_object *change)
 {
@@ -87,7 +87,7 @@ vulkan_print(const struct vulkan_args *args, json_object *change, GError **err)
     return vg_cli_print(text, err);
 }
 
-/* Shows on stderr what would be changed, and asks. *ret_wanted: whether it shall be. */
+/* Prints the changes to stderr and requests confirmation. *ret_wanted is the answer. */
 static int
 vulkan_is_wanted(const struct vulkan_args *args, vg_client *client, bool *ret_wanted, GError **err)
 {

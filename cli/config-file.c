@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A file of --config: the keys of policy, and what traces are read with.
+ * Reads the file for --config, which contains the policy's keys and the settings for reading
+ * traces.
  */
 #include "config.h"
 
@@ -11,7 +12,7 @@
 #include "cli/cli.h"
 #include "policy/host-groups.h"
 
-/* What a file of --config may have. */
+/* The content of a file for --config. */
 struct file_config {
     struct vg_policy_config policy;
     char *alias;
@@ -92,7 +93,7 @@ vg_cli_read_config(const char *path, struct vg_policy_config *ret, vg_aliases **
     GError *bad = NULL;
     if (parse_config(path, text, size, ret, ret_aliases, &bad) == 0)
         return 0;
-    /* One line of all mistakes. */
+    /* Joins all errors in one line. */
     g_auto(GStrv) mistakes = g_strsplit(bad->message, "\n", -1);
     g_autofree char *all = g_strjoinv("; ", mistakes);
     vg_error(err, (enum vg_error_code)bad->code, "%s", all);

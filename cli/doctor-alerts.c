@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tells the doctor's rows about alerts that are raised, and about the end of vgpud's certificate.
+ * Adds the doctor's rows on current alerts and on the expiry of vgpud's certificate.
  */
 #include "config.h"
 
@@ -10,13 +10,13 @@
 #include "cli/doctor.h"
 #include "cli/output.h"
 
-/* The number of alerts that a row names. */
+/* The maximum number of alerts named in a row. */
 #define NAMED_MAX 3u
 
-/* A certificate that ends sooner wants to be renewed. */
+/* A certificate that expires sooner should be renewed. */
 #define CERTIFICATE_WARN_S (30 * 86400.0)
 
-/* Adds what is raised; it is no defect of vgpud. */
+/* Adds current alerts, which are not a problem of vgpud itself. */
 static void
 doctor_add_alerts(json_object *checks, json_object *alerts, const char *metrics)
 {

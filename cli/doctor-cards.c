@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tells the doctor's rows about the cards of this machine that VMs could be given: what keeps the
- * kernel from giving one away.
+ * Adds the doctor's rows on this machine's cards for VMs: reasons why the kernel could not assign a
+ * card.
  */
 #include "config.h"
 
@@ -16,11 +16,11 @@
 struct cards_view {
     json_object *checks;
     const char *root;
-    const char *address; /* of the card */
-    char *what;          /* the name of its row */
+    const char *address; /* the card's address */
+    char *what;          /* the name of the card's row */
 };
 
-/* Returns the text of a file of a PCI function, or "". */
+/* Returns the content of a PCI function's file, or "". */
 static char *
 cards_read(const char *root, const char *address, const char *file)
 {
@@ -30,7 +30,7 @@ cards_read(const char *root, const char *address, const char *file)
     return g_file_get_contents(path, &text, NULL, NULL) ? g_strchomp(text) : g_strdup("");
 }
 
-/* Returns the last part of what a link of a PCI function leads to, or NULL if there is none. */
+/* Returns the last component of a PCI function's link, or NULL if it does not exist. */
 static char *
 cards_link(const char *root, const char *address, const char *link)
 {
@@ -46,7 +46,8 @@ cards_compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Lists a directory below that of a PCI function, sorted. It is empty if there is no such one. */
+/* Lists a directory below a PCI function, sorted. The list is empty if the directory does not
+ * exist. */
 static GPtrArray *
 cards_list(const char *root, const char *address, const char *below)
 {
@@ -62,8 +63,9 @@ cards_list(const char *root, const char *address, const char *below)
     return names;
 }
 
-/* Returns whether a function keeps a card of its IOMMU group here: it is bound to a driver of the
- * host, and neither a bridge nor audio or USB in the slot of the card, which go with it. */
+/* Returns whether a function prevents the assignment of a card in its IOMMU group: it is bound to a
+ * host driver, and is neither a bridge nor an audio or USB function in the card's slot, which would
+ * be assigned with the card. */
 static bool
 cards_is_neighbour(const struct cards_view *view, const char *other, const char *driver)
 {
@@ -76,7 +78,7 @@ cards_is_neighbour(const struct cards_view *view, const char *other, const char 
     return !same_slot || !(g_str_has_prefix(class, "0x04") || g_str_has_prefix(class, "0x0c03"));
 }
 
-/* Tells of the first neighbour. Returns false if there is none. */
+/* Adds a row for the first such function. Returns false if there is none. */
 static bool
 cards_tell_neighbour(const struct cards_view *view, const char *group)
 {
@@ -98,7 +100,8 @@ cards_tell_neighbour(const struct cards_view *view, const char *group)
     return false;
 }
 
-/* Counts the mediated devices that could still be made. Returns -1 if the card offers none. */
+/* Returns the number of mediated devices that could still be created, or -1 if the card does not
+ * support any. */
 static int64_t
 cards_count_room(const struct cards_view *view)
 {

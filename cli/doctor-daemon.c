@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What vgpud itself tells of how it is doing.
+ * Adds the doctor's rows on vgpud's own state.
  */
 #include "config.h"
 
@@ -20,10 +20,10 @@
  "systemctl enable --now libvirtd || "                                                             \
  "systemctl enable --now virtqemud.socket virtnodedevd.socket virtproxyd.socket"
 
-/* Less than this, and a day of a busy host does not fit any more. */
+/* A day of a busy host may need more space than this. */
 #define FREE_MIN_BYTES (1024 * 1024 * 1024LL)
 
-/* A clock that is further off than this makes times of two hosts hard to compare. */
+/* With a larger clock difference, the times of two hosts cannot be compared well. */
 #define CLOCK_MAX_S 1.0
 
 #define LAST_WORDS "journalctl -u vgpud -n 20"
@@ -32,10 +32,10 @@
 
 struct doctor_remedy {
     const char *mend;
-    const char *besides; /* what else is to be said; NULL: nothing */
+    const char *besides; /* additional information, or NULL */
 };
 
-/* The remedies of reasons, by their codes. */
+/* The remedies for reasons with codes. */
 static const struct doctor_remedy doctor_remedies[VG_TROUBLE_MAX] = {
     [VG_TROUBLE_BPF_DENIED] = {"systemctl edit vgpud", CAPABLE},
     [VG_TROUBLE_BTF_ABSENT] = {"apt install linux-image-amd64",
@@ -50,7 +50,7 @@ static const struct doctor_remedy doctor_remedies[VG_TROUBLE_MAX] = {
     [VG_TROUBLE_DISK_FULL] = {"df -h", NULL},
 };
 
-/* The remedies of parts whose reason has no code. */
+/* The remedies for parts whose reasons have no code. */
 static const struct {
     const char *what;
     struct doctor_remedy remedy;
@@ -81,7 +81,7 @@ doctor_double(json_object *object, const char *member)
     return json_object_get_double(vg_output_member(object, member));
 }
 
-/* Returns the trouble of a part or a source. An older vgpud reports none. */
+/* Returns the trouble code of a part or a source. An older vgpud reports none. */
 static enum vg_trouble
 doctor_trouble(json_object *object)
 {
@@ -94,7 +94,7 @@ doctor_trouble(json_object *object)
     return VG_TROUBLE_NONE;
 }
 
-/* Returns the remedy, whose `mend` is NULL if none is known. */
+/* Returns the remedy. Its `mend` is NULL if none is known. */
 static struct doctor_remedy
 doctor_find_remedy(const char *what, enum vg_trouble trouble)
 {
@@ -105,8 +105,8 @@ doctor_find_remedy(const char *what, enum vg_trouble trouble)
     return doctor_remedies[trouble];
 }
 
-/* Adds a part or a source that is not well, with its reason and the remedy, as far as that is
- * known. of: what it is a source of, "CPU ", or "". */
+/* Adds a part or a source that has a problem, with the reason and the remedy, if known. of is a
+ * source's category, for example "CPU ", or "". */
 static void
 doctor_complain_of(json_object *checks, const char *of, const char *what, enum vg_health health,
                    json_object *object)
@@ -124,7 +124,7 @@ doctor_complain(json_object *checks, const char *what, enum vg_health health, js
     doctor_complain_of(checks, "", what, health, object);
 }
 
-/* ", since 2026-11-25 03:05:10 UTC", or nothing; the caller frees it. */
+/* Returns ", since 2026-11-25 03:05:10 UTC", or "" if unknown. The caller frees it. */
 static char *
 doctor_since(json_object *part)
 {
@@ -136,13 +136,13 @@ doctor_since(json_object *part)
     return g_strconcat(", since ", vg_utc_format(since_ns / VG_NS_PER_S * VG_NS_PER_S, text), NULL);
 }
 
-/* Below 0: not known. The caller frees it. */
+/* Returns a size as text. Negative values mean unknown. The caller frees it. */
 static char *
 doctor_bytes(double bytes)
 {
     if (bytes < 0)
         return g_strdup("an unknown size");
-    /* GLib puts a space that does not break in between. */
+    /* GLib separates number and unit with a no-break space. */
     g_autofree char *text = g_format_size_full((guint64)bytes, G_FORMAT_SIZE_IEC_UNITS);
     g_auto(GStrv) parts = g_strsplit(text, "\xc2\xa0", -1);
     return g_strjoinv(" ", parts);
@@ -150,7 +150,7 @@ doctor_bytes(double bytes)
 
 /* ---- what measures ---- */
 
-/* vgpud calls what it never had to do with ready all the same: that is optional. */
+/* vgpud reports optional parts without data as ready. */
 static enum vg_health
 doctor_part_health(json_object *part)
 {
@@ -195,7 +195,8 @@ doctor_add_source(json_object *checks, json_object *host, json_object *part, jso
         doctor_complain_of(checks, of, name, VG_HEALTH_LACKS, source);
 }
 
-/* A collector with sources has a row for each; that it has failed is one besides. */
+/* A collector with sources has a row for each. If the collector itself has failed, this is an
+ * additional row. */
 static void
 doctor_add_collector(json_object *checks, json_object *host, json_object *part, const char *name)
 {
@@ -212,7 +213,7 @@ doctor_add_collector(json_object *checks, json_object *host, json_object *part, 
         doctor_complain(checks, name, health, part);
 }
 
-/* What nothing measures in the newest window. */
+/* Adds the measures that are missing in the newest window. */
 static void
 doctor_add_measures(json_object *checks, json_object *host)
 {
@@ -363,7 +364,7 @@ doctor_find_part(json_object *host, const char *name)
     return NULL;
 }
 
-/* Parts that have rows of their own, or, as peers, rows from elsewhere. */
+/* Returns whether other functions add rows for this part. */
 static bool
 doctor_is_known(const char *name)
 {
@@ -420,7 +421,7 @@ vg_doctor_read_host(json_object *checks, json_object *host, const char *metrics)
 
 /* ---- others ---- */
 
-/* Adds a row for each host that matches several groups. An older vgpud reports none. */
+/* Adds a row for each host that matches several groups. An older vgpud does not report them. */
 static void
 doctor_add_host_groups(json_object *checks, json_object *warnings)
 {

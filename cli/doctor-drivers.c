@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Warns of versions of NVIDIA's driver, in guests and on this host, that lose programs which are
- * released and brought back.
+ * Warns of versions of NVIDIA's driver, in guests and on this host, that lose programs when they
+ * are released and restored.
  */
 #include "config.h"
 
@@ -13,8 +13,8 @@
 
 #define ISSUES "https://github.com/NVIDIA/cuda-checkpoint/issues/"
 
-/* Nothing of vgpud releases programs of the host, but its owner may, and one version takes all VMs
- * along. The agent has these and more (guest/cuda-drivers.c). */
+/* vgpud never releases host programs, but the operator may, and one version affects all VMs. The
+ * agent's list contains these versions and more (guest/cuda-drivers.c). */
 static const struct {
     const char *version, *what, *source;
 } drivers_of_hosts[] = {
@@ -26,7 +26,8 @@ static const struct {
      ISSUES "58"},
 };
 
-/* A fault begins with what the agent does about it: "warn: ...". Returns the rest, or NULL. */
+/* Returns the rest of a fault, which starts with the agent's action ("warn: ..."), or NULL if the
+ * action differs. */
 static const char *
 drivers_after(const char *fault, const char *action)
 {

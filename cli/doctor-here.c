@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What this machine tells where vgpud does not.
+ * Checks this machine if vgpud does not answer.
  */
 #include "config.h"
 
@@ -20,7 +20,7 @@
 #include "cli/child.h"
 #include "cli/doctor.h"
 
-/* CAP_BPF and CAP_PERFMON are from there. */
+/* The first version with CAP_BPF and CAP_PERFMON. */
 #define KERNEL_MAJOR 5
 #define KERNEL_MINOR 8
 
@@ -31,7 +31,7 @@
 
 /* ---- files and programs ---- */
 
-/* The text of a file, without white space at its end, or NULL; the caller frees it. */
+/* Returns the content of a file without trailing white space, or NULL. The caller frees it. */
 static char *
 here_read(const char *root, const char *path)
 {
@@ -49,7 +49,7 @@ here_is(const char *root, const char *path)
     return access(whole, F_OK) == 0;
 }
 
-/* What it prints, or NULL and *err; the caller frees it. */
+/* Returns the output of a program, or NULL and *err. The caller frees it. */
 static char *
 here_run(const char *const *argv, GError **err)
 {
@@ -69,7 +69,7 @@ here_run(const char *const *argv, GError **err)
 
 /* ---- is it running? ---- */
 
-/* The first process called vgpud; 0: there is none. */
+/* Returns the first process named vgpud, or 0. */
 static long
 here_find_process(const char *root)
 {
@@ -86,7 +86,7 @@ here_find_process(const char *root)
     return 0;
 }
 
-/* The value of a line NAME=VALUE of text, or ""; the caller frees it. */
+/* Returns the value of a line NAME=VALUE in a text, or "". The caller frees it. */
 static char *
 here_value(const char *text, const char *name)
 {
@@ -143,7 +143,7 @@ here_check_process(json_object *checks, const char *root, bool systemd)
 
 /* ---- the socket ---- */
 
-/* Their names, or numbers; the caller frees it. */
+/* Returns the names or numbers of a file's user and group. The caller frees the text. */
 static char *
 here_owner(const struct stat *status)
 {
@@ -208,7 +208,8 @@ here_check_socket(json_object *checks, const char *path)
 
 /* ---- the configuration ---- */
 
-/* Users have no sbin in their PATH. The caller frees it; NULL: it is nowhere. */
+/* Finds vgpud, also in the sbin directories that a user's PATH lacks. Returns NULL if it is not
+ * installed. The caller frees it. */
 static char *
 here_find_program(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Does this machine's libvirt answer? Any daemon of libvirt answers the first call of a client,
- * which queries how to authenticate, before it knows the client, and from a thread that other calls
- * cannot keep busy.
+ * Checks whether this machine's libvirt answers. Any libvirt daemon answers a client's first call,
+ * which queries the authentication methods. It does so before it knows the client, and on a thread
+ * that other calls cannot occupy.
  */
 #include "config.h"
 
@@ -20,7 +20,7 @@
 #define ANSWER_S 5
 
 /* The message of libvirt's protocol (src/rpc/virnetprotocol.x, src/remote/remote_protocol.x):
- * length, program, version, procedure, type, serial, status; seven numbers of 32 bits. */
+ * length, program, version, procedure, type, serial and status, each with 32 bits. */
 #define MESSAGE_WORDS  7
 #define REMOTE_PROGRAM 0x20008086
 #define REMOTE_VERSION 1
@@ -28,7 +28,7 @@
 #define TYPE_CALL      0
 #define TYPE_REPLY     1
 
-/* A daemon, the socket that anyone may connect to, and what is lost without it. */
+/* A daemon, its socket that any user can connect to, and the effect if it is missing. */
 struct libvirt_daemon {
     const char *name;
     const char *socket;
@@ -39,16 +39,16 @@ static const struct libvirt_daemon libvirt_modular[] = {
     {"virtqemud", "virtqemud-sock-ro", "without it vgpud identifies VMs by their processes only"},
     {"virtnodedevd", "virtnodedevd-sock-ro",
      "without it vgpud does not know the host's GPUs and cannot move VMs to them"},
-    /* It has the socket of libvirtd, and serves other hosts. */
+    /* This daemon has libvirtd's socket, and serves other hosts. */
     {"virtproxyd", "libvirt-sock-ro", "without it no other host can move VMs to this host"},
 };
 
 static const struct libvirt_daemon libvirt_monolithic = {
     "libvirt", "libvirt-sock-ro", "without it vgpud identifies VMs by their processes only"};
 
-/* A call that was sent to a daemon. */
+/* A call to a daemon. */
 struct libvirt_call {
-    int fd; /* -1: not connected */
+    int fd; /* -1 if not connected */
     int error;
 };
 
@@ -76,8 +76,8 @@ libvirt_listens(const char *root, const struct libvirt_daemon *daemon)
     return access(path, F_OK) == 0;
 }
 
-/* Connects and sends the call, without waiting. A daemon that hangs has room for both in the kernel
- * until many clients wait; then it is EAGAIN. */
+/* Connects and sends the call, without waiting. Even for a hung daemon, the kernel queues both
+ * until many clients are waiting. Then the error is EAGAIN. */
 static struct libvirt_call
 libvirt_ask(const char *root, const struct libvirt_daemon *daemon)
 {
@@ -116,7 +116,7 @@ libvirt_await(struct libvirt_call *call, int64_t until_ns)
     do
         n = vg_clock_poll(&poll, 1, until_ns);
     while (n < 0 && errno == EINTR);
-    /* An answer is sent at once and whole. */
+    /* libvirt sends this answer in one piece. */
     const ssize_t got = n > 0 ? recv(call->fd, words, sizeof(words), 0) : 0;
     close(call->fd);
     call->fd = -1;
@@ -130,7 +130,7 @@ libvirt_await(struct libvirt_call *call, int64_t until_ns)
 
 /* ---- rows ---- */
 
-/* start: the command that starts it; restart: that for one that hangs. */
+/* start is the command to start the daemon, restart the command for a hung daemon. */
 static void
 libvirt_add(json_object *checks, const struct libvirt_daemon *daemon, int error, const char *start,
             const char *restart)
@@ -160,7 +160,7 @@ libvirt_add(json_object *checks, const struct libvirt_daemon *daemon, int error,
     }
 }
 
-/* Sends all calls before it waits for the first answer. */
+/* Sends all calls before waiting for the first answer. */
 static void
 libvirt_check_modular(json_object *checks, const char *root)
 {
@@ -197,7 +197,7 @@ libvirt_check_monolithic(json_object *checks, const char *root)
                   daemon->loss);
 }
 
-/* A host has either libvirtd or the modular daemons; of one with both, libvirtd counts unless
+/* A host has either libvirtd or the modular daemons. If it has both, it uses libvirtd unless
  * virtqemud listens. */
 static bool
 libvirt_is_modular(const char *root)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Is the vgpud that runs the one that is installed? A package that was upgraded leaves the old one
- * running until it is restarted.
+ * Checks whether the running vgpud is the installed one. After a package upgrade, the old program
+ * runs until it is restarted.
  */
 #include "config.h"
 
@@ -15,7 +15,7 @@
 
 #include "cli/doctor.h"
 
-/* What the kernel puts behind the path of a program whose file is gone or was replaced. */
+/* The kernel appends this to the path of a program whose file was removed or replaced. */
 #define PROGRAM_DELETED " (deleted)"
 
 int32_t
@@ -47,7 +47,7 @@ vg_doctor_read_program(json_object *checks, int32_t pid, const char *version, co
         return;
     snprintf(path, sizeof(path), "%s/proc/%d/exe", root, pid);
     const ssize_t length = readlink(path, program, sizeof(program) - 1);
-    /* Only its own user and root may know. */
+    /* Only vgpud's user and root may read this. */
     if (length < 0 && strcmp(version, PACKAGE_VERSION) == 0)
         return;
     program[MAX(length, 0)] = '\0';

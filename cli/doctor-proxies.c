@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether proxies of OpenCL keep their clients apart, and whether what VMs say to them can be read
- * on its way.
+ * Checks whether OpenCL proxies isolate their clients, and whether others can read the VMs' data on
+ * the network.
  */
 #include "config.h"
 
@@ -10,7 +10,7 @@
 #include "cli/doctor.h"
 #include "cli/output.h"
 
-/* Tells whether an address is one of TCP, and not of this machine alone. */
+/* Returns whether an address is TCP on a network, not only on this machine. */
 static bool
 proxies_is_clear(const char *address)
 {
@@ -26,7 +26,7 @@ proxies_string(json_object *row, const char *name)
     return text ? text : "";
 }
 
-/* Takes the addresses of rows, each once, that are in clear, or those that are not. */
+/* Collects the distinct addresses of rows, either the unencrypted or the encrypted ones. */
 static void
 proxies_find(json_object *rows, const char *member, bool is_clear, GPtrArray *found)
 {
@@ -39,7 +39,7 @@ proxies_find(json_object *rows, const char *member, bool is_clear, GPtrArray *fo
     }
 }
 
-/* Adds a check for each proxy, which has a row for each of its sockets. */
+/* Adds a check for each proxy. The rows are sockets, so a proxy may have several. */
 static void
 proxies_check_confinement(json_object *checks, json_object *rows)
 {
@@ -65,7 +65,7 @@ proxies_check_confinement(json_object *checks, json_object *rows)
     }
 }
 
-/* Adds a check for each socket whose token or key everybody can read. */
+/* Adds a check for each socket whose token or key all users can read. */
 static void
 proxies_check_secrets(json_object *checks, json_object *rows)
 {

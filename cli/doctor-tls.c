@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reports whether the memory of a VM is encrypted on its way to another host.
+ * Reports whether a VM's memory is encrypted during a migration.
  */
 #include "config.h"
 
@@ -42,7 +42,7 @@ vg_doctor_read_tls(json_object *checks, json_object *host, json_object *peers)
     const char *name = doctor_tls_text(host, "name");
     struct vg_tls_facts facts = {.from = name ? name : "", .own = vg_tls_certs_of(own)};
 
-    /* An older vgpud never uses TLS, and has no such member. */
+    /* An older vgpud never uses TLS and does not report this member. */
     if (!mode || !json_object_get_boolean(vg_output_member(host, "daemon.setup.acting")))
         return;
     while (facts.mode < VG_TLS_MODE_MAX && strcmp(vg_tls_mode_names[facts.mode], mode) != 0)

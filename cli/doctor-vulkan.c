@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tells the doctor's rows about what this machine lacks for Vulkan in VMs (virtio-gpu with Venus).
+ * Adds the doctor's rows on requirements for Vulkan in VMs that this machine does not meet
+ * (virtio-gpu with Venus).
  *
- * Sources: hw/display/virtio-gpu-virgl.c of QEMU (venus from 9.2 on, built with virglrenderer 1.0
- * or newer); server/ and src/proxy of virglrenderer (the render server, which is started by a
- * fork); softmmu/qemu-seccomp.c (spawn=deny); docs/drivers/venus.rst of Mesa (drivers of the host);
- * names of files as Debian, Fedora and Arch have them.
+ * Sources: QEMU's hw/display/virtio-gpu-virgl.c (Venus since 9.2, built with virglrenderer 1.0 or
+ * newer); virglrenderer's server/ and src/proxy (the render server, started by a fork); QEMU's
+ * softmmu/qemu-seccomp.c (spawn=deny); Mesa's docs/drivers/venus.rst (host drivers); file names of
+ * Debian, Fedora and Arch.
  */
 #include "config.h"
 
@@ -18,10 +19,10 @@
 
 #define QEMU_CONF "/etc/libvirt/qemu.conf"
 
-/* What lets one QEMU start programs (host/qemu-spawn.c). */
+/* Allows one QEMU to start programs (host/qemu-spawn.c). */
 #define SPAWN_PROGRAM VG_PKGLIBEXECDIR "/vgpud-qemu-spawn"
 
-/* The directories of libraries. */
+/* The library directories. */
 static const char *const vulkan_libraries[] = {
     "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", NULL};
 
@@ -49,7 +50,7 @@ vulkan_read(const struct vulkan_view *view, const char *path)
     return g_file_get_contents(whole, &text, NULL, NULL) ? text : NULL;
 }
 
-/* Returns whether a file has this text, which may lie between bytes that are none. */
+/* Returns whether a file, which may be binary, contains this text. */
 static bool
 vulkan_has(const struct vulkan_view *view, const char *path, const char *text)
 {
@@ -61,7 +62,7 @@ vulkan_has(const struct vulkan_view *view, const char *path, const char *text)
                   strlen(text));
 }
 
-/* Finds a file below the directories of libraries. Returns NULL if there is none. */
+/* Finds a file in the library directories. Returns NULL if there is none. */
 static char *
 vulkan_find_library(const struct vulkan_view *view, const char *name)
 {
@@ -79,7 +80,8 @@ vulkan_compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Lists the files of a directory whose names begin so, sorted, as "a, b". NULL: none. */
+/* Lists the files of a directory whose names start with `start`, sorted, as "a, b". Returns NULL if
+ * there are none. */
 static char *
 vulkan_list(const struct vulkan_view *view, const char *directory, const char *start)
 {
@@ -100,7 +102,7 @@ vulkan_list(const struct vulkan_view *view, const char *directory, const char *s
 
 /* ---- QEMU and virglrenderer ---- */
 
-/* Returns the file of QEMU that has virtio-gpu with 3D: a module, or QEMU itself. */
+/* Returns the QEMU file that contains virtio-gpu with 3D: a module, or QEMU itself. */
 static char *
 vulkan_find_qemu(const struct vulkan_view *view)
 {
@@ -224,7 +226,7 @@ vulkan_check_memory(const struct vulkan_view *view)
                       "QEMU can use a memfd for guest memory");
 }
 
-/* Of the proprietary driver of NVIDIA, Venus needs 570.86 (Mesa's manual). */
+/* Venus needs version 570.86 of NVIDIA's proprietary driver (Mesa's manual). */
 static void
 vulkan_check_driver(const struct vulkan_view *view)
 {
@@ -249,7 +251,7 @@ vulkan_check_driver(const struct vulkan_view *view)
 
 /* ---- libvirt ---- */
 
-/* Returns the value of a setting of qemu.conf, or NULL if it has none. */
+/* Returns the value of a setting in qemu.conf, or NULL if it is not set. */
 static char *
 vulkan_setting(const char *conf, const char *name)
 {
@@ -306,8 +308,8 @@ vulkan_check_sandbox(const struct vulkan_view *view, const char *conf)
                       "can then start any program as QEMU's user");
 }
 
-/* The emulator stays the same file when QEMU is another one, and libvirt asks a file that has not
- * changed no more of what it can do. */
+/* The emulator's file stays the same when QEMU is upgraded, and libvirt caches the capabilities of
+ * an unchanged file. */
 static void
 vulkan_check_age(const struct vulkan_view *view)
 {
@@ -322,7 +324,8 @@ vulkan_check_age(const struct vulkan_view *view)
                       "libvirt caches: libvirt may still use the old version's capabilities");
 }
 
-/* NVIDIA's driver has nodes of its own, which libvirt gives a QEMU only if it is told to. */
+/* NVIDIA's driver has its own device nodes, which libvirt makes available to QEMU only if it is
+ * configured to. */
 static void
 vulkan_check_devices(const struct vulkan_view *view, const char *conf)
 {
@@ -341,7 +344,7 @@ vulkan_check_devices(const struct vulkan_view *view, const char *conf)
                       "cgroup_device_acl of " QEMU_CONF);
 }
 
-/* Returns whether a profile, or what the owner has added to it, names a program. */
+/* Returns whether a profile or its local additions name a program. */
 static bool
 vulkan_profile_has(const struct vulkan_view *view, const char *profile, const char *program)
 {
@@ -359,8 +362,8 @@ vulkan_add_rule(GString *mend, const char *profile, const char *rule)
                            mend->len > 0 ? " && " : "", rule, profile);
 }
 
-/* Each VM has a profile of its own; libvirtd, which asks an emulator what it can do, another one.
- */
+/* VMs and libvirtd have separate profiles. libvirtd starts an emulator to query its
+ * capabilities. */
 static void
 vulkan_check_apparmor(const struct vulkan_view *view, const char *conf)
 {
@@ -406,7 +409,7 @@ vg_doctor_read_vulkan(json_object *checks, const char *root)
     g_autofree char *conf = vulkan_read(&view, QEMU_CONF);
 
     vulkan_check_qemu(&view, qemu);
-    /* Without such a QEMU, what else there is means nothing. */
+    /* The other checks are irrelevant without such a QEMU. */
     if (!qemu)
         return;
     vulkan_check_renderer(&view);

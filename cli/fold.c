@@ -8,10 +8,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* The columns that text has at least, however far it is indented. */
+/* The minimum width of text, whatever its indent. */
 #define FOLD_MIN 6u
 
-/* A word may go on below behind these. */
+/* A word may be broken after these characters. */
 #define FOLD_MARKS "-/:.,=_@"
 
 size_t
@@ -38,7 +38,7 @@ vg_fold_columns(const char *text)
     return columns;
 }
 
-/* Returns how many bytes of a line go into `room` columns, at least one character, or with `whole`
+/* Returns how many bytes of a line fit into `room` columns: at least one character, or with `whole`
  * at least one word. */
 static size_t
 fold_fit(const char *line, size_t room, bool whole)

@@ -20,8 +20,8 @@
 
 #define MOVES_PATH "/v1/migrations/"
 
-#define LOOK_NS  (200 * VG_NS_PER_MS) /* between two looks */
-#define DRAW_NS  (100 * VG_NS_PER_MS) /* between two drawings */
+#define LOOK_NS  (200 * VG_NS_PER_MS) /* between two queries */
+#define DRAW_NS  (100 * VG_NS_PER_MS) /* between two updates of the screen */
 #define RETRY_NS (60 * VG_NS_PER_S)
 
 /* ---- Ctrl-C ---- */
@@ -77,7 +77,7 @@ vg_follow_clear(vg_follow *follow)
     *follow = (vg_follow){0};
 }
 
-/* The document becomes the newest that is known. */
+/* Takes over the newest document of the move. */
 static int
 follow_take(vg_follow *follow, json_object *take_document, GError **err)
 {
@@ -106,7 +106,7 @@ follow_look(vg_client *client, vg_follow *follow, GError **err)
     return follow_take(follow, document, err);
 }
 
-/* rest: "", "/abort" or "/retry". */
+/* rest is "", "/abort" or "/retry". */
 static char *
 follow_path(const char *id, const char *rest, const char *peer)
 {
@@ -146,7 +146,7 @@ vg_follow_change(vg_client *client, const char *id, const char *verb, const char
     return 0;
 }
 
-/* The peer whose vgpud runs the move, or NULL; the caller frees it. */
+/* Returns the peer whose vgpud runs the move, or NULL. The caller frees it. */
 static char *
 follow_peer(const vg_follow *follow)
 {
@@ -183,7 +183,7 @@ follow_sleep(int64_t ns)
     nanosleep(&time, NULL);
 }
 
-/* Was there no answer at all? */
+/* Returns whether there was no answer at all. */
 static bool
 follow_is_broken(const GError *error)
 {
@@ -191,7 +191,7 @@ follow_is_broken(const GError *error)
            g_error_matches(error, VG_ERROR, VG_E_TIMEOUT);
 }
 
-/* The answer to a POST that is asked until there is one, if it may have been heard. */
+/* Repeats a POST until there is an answer, if the request may have been received. */
 static int
 follow_post(vg_client *client, json_object *body, struct vg_client_once *once, json_object **ret,
             GError **err)
@@ -221,7 +221,7 @@ follow_post(vg_client *client, json_object *body, struct vg_client_once *once, j
     }
 }
 
-/* Only a path of this API is followed, and never to another host. */
+/* Accepts only a path of this API, never another host. */
 static int
 follow_take_location(vg_follow *follow, const char *location, GError **err)
 {
@@ -256,9 +256,9 @@ vg_follow_start(vg_client *client, json_object *body, const char *key, vg_follow
 
 struct follow_watch {
     struct vg_move_bars bars;
-    int64_t heard_ns; /* CLOCK_MONOTONIC, the last answer */
-    int64_t until_ns; /* INT64_MAX: for ever */
-    char *trouble;    /* why nothing newer was heard, or NULL */
+    int64_t heard_ns; /* CLOCK_MONOTONIC, the time of the last answer */
+    int64_t until_ns; /* INT64_MAX for no limit */
+    char *trouble;    /* the reason if there was no newer answer, or NULL */
 };
 
 static int
@@ -271,7 +271,7 @@ follow_give_up(const vg_follow *follow, enum vg_error_code code, const char *why
                     vg_move_text_state(follow->move->state), watch, abort);
 }
 
-/* What is no answer now may be one soon: vgpud, or that of the peer, may be starting again. */
+/* Tolerates a failure that may be temporary: vgpud, or the peer's, may be restarting. */
 static int
 follow_bear(struct follow_watch *watch, const vg_follow *follow, GError *take_error, GError **err)
 {
@@ -295,7 +295,7 @@ follow_bear(struct follow_watch *watch, const vg_follow *follow, GError *take_er
     return 0;
 }
 
-/* Until the next look; false: there is none. */
+/* Waits until the next query. Returns false at the end of the wait. */
 static bool
 follow_wait(struct follow_watch *watch, const vg_follow *follow)
 {

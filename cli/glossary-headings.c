@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Headings of tables, without their units, and words that stand in tables.
+ * The headings of tables, without units, and words in their cells.
  */
 #include "config.h"
 
@@ -293,7 +293,7 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"choice", "The host's place in nova's order of preference."},
     {"age", "The age of the host's figures."},
     {"details", "What the check found, and what to do."},
-    /* Who may ask. */
+    /* Permissions. */
     {"role", "The permissions: reader, operator, admin or peer."},
     {"who",
      "The client, as vgpud identifies it: uid:0, token:NAME, or the subject of a certificate."},

@@ -76,8 +76,7 @@ vg_grid_row(const vg_grid *grid, int row)
     return cell_at(grid, row, 0);
 }
 
-/* What is shown of a character, and its columns: those of the C library, which are what curses
- * counts with. */
+/* Returns the character to display, and its columns according to the C library, as in curses. */
 static wchar_t
 shown(gunichar c, bool utf8, int *ret_columns)
 {
@@ -101,7 +100,7 @@ vg_grid_text_columns(const char *text, bool utf8)
     return all;
 }
 
-/* A wide character that loses a half is gone. */
+/* Removes a wide character of which one half was overwritten. */
 static void
 break_wide(vg_grid *grid, int row, int column)
 {
@@ -136,7 +135,7 @@ add_combining(vg_grid *grid, int row, int column, wchar_t c)
         cell->text[n] = c;
 }
 
-/* At most max columns of printable text; the columns that it took. */
+/* Writes at most max columns of printable text. Returns the number of columns. */
 static int
 put_some(vg_grid *grid, int row, int column, int max, enum vg_grid_attr attr, const char *text)
 {

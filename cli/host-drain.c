@@ -17,7 +17,7 @@ static const struct vg_column host_drain_columns[] = {
     {"MOVE", "migration", VG_CELL_TEXT, true}, {"REASON", "reason", VG_CELL_TEXT, false},
 };
 
-/* How long vgpud may be away, while somebody waits. */
+/* The time for which vgpud may be unreachable while vgpuctl waits. */
 #define AWAY_NS (60 * VG_NS_PER_S)
 
 static const char *
@@ -28,7 +28,7 @@ host_drain_state(json_object *document)
     return state ? state : "";
 }
 
-/* "2 of 5 VMs have left; about 30 s to go" */
+/* Returns for example "2 of 5 VMs have left; about 30 s to go". */
 static char *
 host_drain_text(json_object *document)
 {
@@ -60,7 +60,7 @@ host_drain_print(const struct vg_online_args *args, json_object *document, GErro
     return vg_output_print(args->format, document, &table, 1, err);
 }
 
-/* Makes an error of the VMs that stay. */
+/* Sets an error that lists the VMs that stay. */
 static int
 host_drain_stays(json_object *document, GError **err)
 {
@@ -77,7 +77,7 @@ host_drain_stays(json_object *document, GError **err)
     return vg_error(err, VG_E_REFUSED, "these VMs stay: %s", text->str);
 }
 
-/* Looks again and again until no VM is moved any more. *document is the newest look. */
+/* Queries the drain until no VM is being moved. *document is the last answer. */
 static int
 host_drain_wait(const char *path, const struct vg_host_drain_args *wanted, vg_client *client,
                 json_object **document, GError **err)

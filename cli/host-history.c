@@ -10,10 +10,10 @@
 #include "cli/cli.h"
 #include "cli/host-load.h"
 
-/* What is less than whole by no more than this is whole: windows do not end with steps. */
+/* Values from this fraction count as complete, because windows do not end with steps. */
 #define NEARLY_ALL 0.99
 
-/* "2026-11-24 14:00:05": where what is shown of it begins and ends. */
+/* The parts of "2026-11-24 14:00:05" that may be omitted. */
 #define YEAR_CHARACTERS    5
 #define SECONDS_AT         16
 #define SECONDS_CHARACTERS 3
@@ -44,7 +44,7 @@ host_history_number(json_object *object, const char *member)
     return json_object_get_int64(vg_output_member(object, member));
 }
 
-/* A time as short as the steps and the period permit. The caller frees it. */
+/* Returns a time as short as the steps and the period allow. The caller frees it. */
 static char *
 host_history_time(json_object *document, int64_t time_ns)
 {
@@ -74,7 +74,8 @@ host_history_add(GString *text, const char *format, ...)
     va_end(args);
 }
 
-/* "vgpud was killed", "clock set by +3600 s"; NULL: other columns say it. The caller frees it. */
+/* Returns for example "vgpud was killed" or "clock set by +3600 s", or NULL if other columns show
+ * the event. The caller frees it. */
 static char *
 host_history_happened(json_object *event)
 {
@@ -90,7 +91,8 @@ host_history_happened(json_object *event)
                                                : g_strdup_printf("vgpud was %s", ended);
 }
 
-/* Adds what happened in the step, each text once: a step of an hour may have many restarts. */
+/* Adds the events of the step without duplicate texts: a step of an hour may contain many
+ * restarts. */
 static void
 host_history_add_happened(GString *text, json_object *item)
 {
@@ -108,8 +110,8 @@ host_history_add_happened(GString *text, json_object *item)
     }
 }
 
-/* How many VMs were known, by whom they were measured, and what of the step was not. The caller
- * frees it. */
+/* Describes the number of VMs, the source, and the unmeasured part of the step. The caller frees
+ * the text. */
 static char *
 host_history_measured(json_object *item)
 {
@@ -130,7 +132,7 @@ host_history_measured(json_object *item)
         json_object *one = json_object_array_get_idx(measured_by, i);
         const double ns = (double)host_history_number(one, "ns");
         const char *by = json_object_get_string(vg_output_member(one, "by"));
-        /* Which recording is known, and its name may be long. */
+        /* The recording is known, and its name may be long. */
         if (g_str_has_prefix(by, "replay:"))
             by = "replay";
         told_ns += ns;
@@ -148,7 +150,7 @@ host_history_measured(json_object *item)
     return g_string_free(text, FALSE);
 }
 
-/* What only tables show. */
+/* Adds members for the tables only. */
 static void
 host_history_complete(json_object *document, json_object *row, bool for_people)
 {
@@ -166,7 +168,7 @@ host_history_complete(json_object *document, json_object *row, bool for_people)
         host_history_add(text, "not until %s", to);
         host_history_add_happened(text, row);
         vg_json_add_string(row, "measured", text->str);
-        /* Nothing is known of it, which is not that nothing was. */
+        /* These figures are unknown, not 0. */
         vg_json_add(row, "lost_events", NULL);
         if (host_history_number(row, "alerts") == 0)
             vg_json_add(row, "alerts", NULL);
@@ -184,7 +186,8 @@ host_history_complete(json_object *document, json_object *row, bool for_people)
     vg_json_add_string(row, "measured", measured);
 }
 
-/* "10min", "1h": the longest unit of which it is a multiple. The caller frees it. */
+/* Returns a duration in the largest unit of which it is a multiple, for example "10min" or "1h".
+ * The caller frees it. */
 static char *
 host_history_duration(int64_t ns)
 {

@@ -26,7 +26,7 @@ static const struct vg_column host_list_columns[] = {
     {"WHY NOT", "reason", VG_CELL_TEXT, false},
 };
 
-/* "3 s": how long ago the host was known to be alive. */
+/* Adds the time since the host was known to be alive, for example "3 s". */
 static void
 host_list_add_age(json_object *row)
 {

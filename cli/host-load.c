@@ -11,9 +11,9 @@
 #include "cli/grid.h"
 #include "cli/output.h"
 
-/* What the columns of figures take, with the blanks between all columns. */
+/* The width of the columns with figures, including the blanks between all columns. */
 #define FIGURE_COLUMNS 48
-/* Names of VMs have at least so much each, and at most that where there is no end. */
+/* The minimum width of each column with VM names, and the width if the output is unlimited. */
 #define NAMES_MIN 12
 #define NAMES_MAX 200
 
@@ -23,7 +23,7 @@ read_ns(json_object *object, const char *path)
     return json_object_get_int64(vg_output_member(object, path));
 }
 
-/* A part of the length, or null where nobody tells. */
+/* Adds a fraction of the length, or null if unknown. */
 static void
 add_share(json_object *row, const char *name, json_object *ns, int64_t length_ns)
 {
@@ -107,8 +107,8 @@ compare_ran(const void *a, const void *b)
     return x->ns != y->ns ? (y->ns > x->ns) - (y->ns < x->ns) : g_strcmp0(x->name, y->name);
 }
 
-/* As many texts as there is room for, and how many more there are; the first one is cut if it must
- * be. The caller frees it. */
+/* Joins as many texts as fit, followed by the number of the remaining ones. The first one is cut if
+ * necessary. The caller frees the result. */
 static char *
 join_names(const GPtrArray *texts, int room, bool utf8)
 {
@@ -132,7 +132,7 @@ join_names(const GPtrArray *texts, int room, bool utf8)
     return vg_grid_text(grid, 0);
 }
 
-/* Returns what people call a VM, or NULL; borrowed. */
+/* Returns the display name of a VM, or NULL. The name is borrowed. */
 static const char *
 called(json_object *vm)
 {
@@ -141,7 +141,7 @@ called(json_object *vm)
     return json_object_get_string(label ? label : vg_output_member(vm, "name"));
 }
 
-/* "alpha 45, beta 3": whose vCPUs were there, in per cent of the window. */
+/* Returns "alpha 45, beta 3": the VMs whose vCPUs ran there, in percent of the window. */
 static char *
 name_ran(json_object *vms, int64_t length_ns, int room, bool utf8)
 {
@@ -174,7 +174,7 @@ name_pinned(json_object *vms, int room, bool utf8)
     return join_names(texts, room, utf8);
 }
 
-/* What is busy and no VM. */
+/* Adds the busy time that does not belong to VMs. */
 static void
 add_host_share(json_object *row, json_object *cpu, int64_t length_ns)
 {
@@ -244,7 +244,7 @@ host_load_node(json_object *rows, json_object *node)
     return row;
 }
 
-/* A sum over CPUs of which one is not known is not known. */
+/* Adds a CPU's figure to a sum. The sum is unknown if one figure is unknown. */
 static void
 host_load_add_cpu(json_object *row, json_object *cpu, const char *name, const char *member,
                   int64_t length_ns)
@@ -303,11 +303,11 @@ vg_host_node_rows(json_object *cpus)
 
 /* ---- processes behind host:user ---- */
 
-/* What the columns before the control group take. */
+/* The width of the columns before the control group. */
 #define PROCESS_COLUMNS 60
 #define CGROUP_MIN      16
 
-/* The end of a text in so many columns. The caller frees it. */
+/* Returns the end of a text, cut to `room` columns. The caller frees it. */
 static char *
 cut_front(const char *text, int room, bool utf8)
 {
@@ -357,7 +357,7 @@ host_load_is_called(json_object *process, json_object *other)
                      json_object_get_string(vg_output_member(other, "comm"))) == 0;
 }
 
-/* The one process of the same name whose control group is known; NULL: none, or several. */
+/* Returns the only process with the same name and a known control group, or NULL. */
 static json_object *
 host_load_same(json_object *processes, json_object *process)
 {
@@ -383,15 +383,15 @@ host_load_compare(const void *a, const void *b)
     return (y > x) - (y < x);
 }
 
-/* A process that was gone before its control group could be read is most likely another one of
- * those of its name. Returns a new array, most time first. */
+/* Merges a process that ended before its control group could be read with the only other process of
+ * the same name. Returns a new array, sorted by time in descending order. */
 static json_object *
 host_load_merge(json_object *processes)
 {
     g_autoptr(json_object) all = NULL;
     json_object *merged = json_object_new_array();
 
-    /* What was answered stays as it is. */
+    /* Do not change the answer itself. */
     if (processes && json_object_deep_copy(processes, &all, NULL) != 0)
         return merged;
     for (size_t i = 0; i < vg_output_length(all); i++) {
@@ -436,9 +436,9 @@ vg_host_process_rows(json_object *lost_to, int columns, bool utf8)
 
 /* ---- programs by CPU time ---- */
 
-/* Programs that people are shown; JSON has all. */
+/* The maximum number of programs in tables. JSON contains all. */
 #define PROGRAMS_SHOWN 8
-/* What the columns before the control group take. */
+/* The width of the columns before the control group. */
 #define PROGRAM_COLUMNS 56
 
 json_object *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl: finds the command in the table and runs it.
+ * vgpuctl: finds the command in the table, and runs it.
  */
 #include "config.h"
 
@@ -60,7 +60,7 @@ print_usage(FILE *to)
                 "manual.\n");
 }
 
-/* Every stream of a trace needs file descriptors, and a big host has many streams. */
+/* Each stream of a trace needs file descriptors, and a large host has many streams. */
 static void
 raise_file_limit(void)
 {
@@ -72,7 +72,8 @@ raise_file_limit(void)
     }
 }
 
-/* Traces are read through memory maps, which end in this signal where a file has become shorter. */
+/* Traces are read through memory maps. If a file has become shorter, an access raises this
+ * signal. */
 static void
 on_bus_error(int signal_number)
 {
@@ -122,13 +123,13 @@ refuse_command(const char *name)
 
 /* ---- what stands before the command ---- */
 
-/* Options of most commands, which may stand before the command, too. All of them have an argument
- * but the last. */
+/* Options that may also precede the command. All of them except the last one have an argument. */
 static const char *const early_options[] = {
     "--socket", "--server", "--context", "--token-file",      "--cacert",    "--cert",
     "--key",    "--output", "--columns", "--request-timeout", "--no-headers"};
 
-/* Whether arg is one of them. *ret_takes_next: its argument is the word after it. */
+/* Returns whether arg is one of these options. *ret_takes_next is true if the next word is its
+ * argument. */
 static bool
 is_early_option(const char *arg, bool *ret_takes_next)
 {
@@ -146,7 +147,7 @@ is_early_option(const char *arg, bool *ret_takes_next)
     return false;
 }
 
-/* How many words from argv[1] on are such options. */
+/* Counts the words from argv[1] that belong to such options. */
 static int
 count_early_options(int argc, char **argv)
 {
@@ -161,8 +162,8 @@ count_early_options(int argc, char **argv)
     return MIN(n, argc - 1);
 }
 
-/* The command first, then what stood before it, then the rest: a later option overrules an earlier
- * one. */
+/* Moves the command to the front, followed by the options that preceded it and then the rest: a
+ * later option overrides an earlier one. */
 static char **
 put_command_first(int argc, char **argv, int early)
 {
@@ -177,7 +178,8 @@ put_command_first(int argc, char **argv, int early)
     return words;
 }
 
-/* `help COMMAND` is `COMMAND --help`, and -h is --help, unless it is the argument of an option. */
+/* Replaces `help COMMAND` with `COMMAND --help`, and -h with --help unless it is an option's
+ * argument. */
 static void
 ask_for_help(int argc, char **argv)
 {

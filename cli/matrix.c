@@ -15,11 +15,11 @@
 
 /* A row or a column. */
 struct line {
-    char *key; /* the id of a VM, or the name of what is none */
+    char *key; /* the id of a VM, or the name of another aggressor */
     char *name;
-    double now;  /* sum of its cells */
-    double past; /* the same since the start: for the order where nothing happens now */
-    guint place; /* in the order */
+    double now;  /* the sum of its cells */
+    double past; /* the sum since the start, for sorting if both current sums are 0 */
+    guint place; /* the position after sorting */
 };
 
 struct cell {
@@ -106,7 +106,7 @@ read_items(json_object *items, enum vg_matrix_of of, struct lines *rows, struct 
                           : matrix_number_of(item, "newest.count_per_s");
         double past = matrix_number_of(item, time ? "ns" : "count");
         struct cell cell = {.value = now};
-        /* What is "self" to the victim is this VM to others. */
+        /* An aggressor that is "self" for the victim is shown as this VM. */
         if (strcmp(victim_id, aggressor_id) == 0)
             aggressor = victim;
         cell.row = add_to_line(rows, victim_id, victim, now, past);
@@ -137,21 +137,22 @@ sort_lines(struct lines *lines)
         ((struct line *)lines->all->pdata[i])->place = i;
 }
 
-/* Columns on the screen that a figure takes, as cli/output prints it. */
+/* Returns the width of a figure as cli/output prints it. */
 static int
 figure_width(double value)
 {
     return snprintf(NULL, 0, "%.2f", value);
 }
 
-/* With the blank before it. No cell is wider than the sum of its column. */
+/* Includes the blank before the column. No cell is wider than the sum of its column. */
 static int
 column_width(const struct line *column, bool utf8)
 {
     return 1 + MAX(vg_grid_text_columns(column->name, utf8), figure_width(column->now));
 }
 
-/* How many of the columns fit beside the name, the total, and the others if there are any. */
+/* Returns how many columns fit in addition to the name, the total, and the column of the others, if
+ * any. */
 static guint
 fitting_columns(const struct lines *rows, const struct lines *columns, double total, int width,
                 bool utf8)
@@ -218,7 +219,7 @@ add_cell(json_object *row, guint column, guint n_columns, double value)
     add_value(row, "total", value);
 }
 
-/* n rows of victims, one of the others if there are more, one of all. */
+/* Adds n rows of victims, a row of the others if there are more, and a row of all. */
 static void
 add_rows(vg_matrix *matrix, const struct lines *rows, const GArray *cells, guint n, guint n_columns)
 {

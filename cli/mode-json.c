@@ -40,7 +40,7 @@ all_figures(const struct vg_gpumode_advice *advice, const GArray *all)
     return array;
 }
 
-/* What of a VM the mode depends on. */
+/* Lists the VM's parameters of the mode. */
 static json_object *
 vm_parameters(const struct vg_gpusched_vm *vm, enum vg_gpusched_mode mode, uint32_t weight,
               int64_t quantum_ns)
@@ -57,7 +57,7 @@ vm_parameters(const struct vg_gpusched_vm *vm, enum vg_gpusched_mode mode, uint3
     return object;
 }
 
-/* vms: struct vg_gpumode_vm; NULL: as it is now. */
+/* vms is an array of struct vg_gpumode_vm, or NULL for the current values. */
 static json_object *
 parameters(const struct vg_gpumode_advice *advice, enum vg_gpusched_mode mode, int64_t timeslice_ns,
            const GArray *vms)

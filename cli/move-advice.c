@@ -8,7 +8,7 @@
 
 #include "base/printable.h"
 
-/* Quotes a word for a shell where that needs it. */
+/* Quotes a word for a shell if necessary. */
 static char *
 advice_quote(const char *word)
 {
@@ -41,7 +41,7 @@ advice_was_touched(const vg_migration *move)
     return false;
 }
 
-/* A VM that is on the source. */
+/* Returns advice for a VM on the source. */
 static char *
 advice_on_source(const vg_migration *move, const char *retry, bool has_its_gpus)
 {
@@ -56,7 +56,8 @@ advice_on_source(const vg_migration *move, const char *retry, bool has_its_gpus)
                            vm, to, move->no_agent ? " --no-agent" : "");
 }
 
-/* The programs that have not come back from their proxy, to be freed; NULL: none. */
+/* Returns advice on programs that have not returned from their proxy, or NULL. The caller frees
+ * it. */
 static char *
 advice_lost(const vg_migration *move)
 {
@@ -128,7 +129,7 @@ advice_of_move(const vg_migration *move, const char *peer)
     }
 }
 
-/* A VM that stands still, to be let continue; NULL: it runs. */
+/* Returns advice on resuming a paused VM, or NULL if it is running. */
 static char *
 advice_paused(const vg_migration *move)
 {
@@ -141,7 +142,7 @@ advice_paused(const vg_migration *move)
                            is_there ? move->to : move->from);
 }
 
-/* Either may be NULL. */
+/* Joins two texts, which may be NULL. */
 static char *
 advice_then(const char *first, char *take_second)
 {

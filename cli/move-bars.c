@@ -18,10 +18,11 @@
 #define TIME_WIDTH    11
 #define TOLD_INDENT   (NAME_WIDTH + TIME_WIDTH + 2)
 #define BAR_WIDTH     40
-#define BLOCK_WIDTH   6 /* that goes to and fro where nobody knows how much is done */
-#define BLOCK_NS      (60 * VG_NS_PER_MS)
+/* the width of the block that moves to and fro if the progress is unknown */
+#define BLOCK_WIDTH 6
+#define BLOCK_NS    (60 * VG_NS_PER_MS)
 
-/* A step may have begun before it was watched, on a host whose clock is another. */
+/* A step may have started before it was watched, on a host with a different clock. */
 #define BEFORE_MAX_NS (24 * 3600 * VG_NS_PER_S)
 
 void
@@ -47,7 +48,7 @@ vg_move_bars_width(FILE *to)
 
 /* ---- the screen ---- */
 
-/* Where the live lines began, and nothing below. */
+/* Moves the cursor to the first live line and clears the screen below. */
 static void
 bars_erase(struct vg_move_bars *bars)
 {
@@ -60,7 +61,7 @@ bars_erase(struct vg_move_bars *bars)
     bars->live = 0;
 }
 
-/* A line that must not be broken, or erasing it would leave a part. */
+/* Draws a line, cut to the width of the terminal: erasing a wrapped line would leave a part. */
 static void
 bars_draw_live(struct vg_move_bars *bars, const char *line)
 {
@@ -93,7 +94,7 @@ bars_fill_moving(char bar[BAR_WIDTH + 1], int64_t spent_ns)
     memset(bar + (at <= way ? at : 2 * way - at), '#', BLOCK_WIDTH);
 }
 
-/* "[----------- failed -----------]" */
+/* Fills a bar with a word, for example "[----------- failed -----------]". */
 static void
 bars_fill_word(char bar[BAR_WIDTH + 1], const char *word)
 {
@@ -120,7 +121,7 @@ bars_copies(const struct vg_migration_step *step)
     return strcmp(step->verb, "migrate") == 0 || strcmp(step->verb, "return") == 0;
 }
 
-/* "768 MiB of 1.00 GiB, 128 MiB/s, dirty 1 MiB/s, iter. 2, ETA 2.0 s" */
+/* Returns "768 MiB of 1.00 GiB, 128 MiB/s, dirty 1 MiB/s, iter. 2, ETA 2.0 s". */
 static char *
 bars_copy_line(const struct vg_migration_progress *progress, int width)
 {
@@ -153,7 +154,7 @@ bars_asks_guest(const struct vg_migration_step *step)
            strcmp(step->verb, "revive") == 0;
 }
 
-/* "768 MiB": how much was copied, or taken out of GPUs; or "". */
+/* Returns how much was copied or released from GPUs, for example "768 MiB", or "". */
 static char *
 bars_amount(const struct vg_migration_step *step, const vg_migration *move)
 {
@@ -186,7 +187,7 @@ bars_draw_ended(const struct vg_move_bars *bars, const struct vg_migration_step 
     fputs(answer->str, bars->to);
 }
 
-/* "detach          6.1 s"; why it failed goes on below itself. */
+/* Prints "detach          6.1 s". The reason for a failure continues below itself. */
 static void
 bars_tell_ended(const struct vg_move_bars *bars, const struct vg_migration_step *step,
                 const vg_migration *move)
@@ -228,8 +229,8 @@ bars_tell(struct vg_move_bars *bars, const vg_migration *move, const struct vg_m
 
 /* ---- what goes on ---- */
 
-/* Of the step that runs, CLOCK_MONOTONIC. What is seen to begin has just begun; what runs already
- * when the watching begins has done so for a time that only the other host's clock tells. */
+/* Sets the start of the running step (CLOCK_MONOTONIC). A step seen to start has just started. For
+ * a step that was already running, only the other host's clock shows the time since its start. */
 static void
 bars_follow_step(struct vg_move_bars *bars, const struct vg_migration_step *step, guint number)
 {
@@ -274,7 +275,7 @@ bars_draw_running(struct vg_move_bars *bars, const vg_migration *move,
     bars_draw_live(bars, copy);
 }
 
-/* Draws what the move waits for; where nothing is drawn, says it once. */
+/* Draws the reason for a wait, or prints it once if nothing is drawn. */
 static void
 bars_tell_waiting(struct vg_move_bars *bars, const vg_migration *move)
 {

@@ -21,7 +21,8 @@ static const struct vg_column step_columns[] = {
     {"WHAT IT DOES", "does", VG_CELL_TEXT, false},
 };
 
-/* A step that a newer vgpud has besides is shown without. Last: where nova moves the VM. */
+/* The effect of each step. A newer vgpud's additional steps are shown without a text. The last text
+ * is for moves through nova. */
 static const char *const step_does[][3] = {
     {"look", "queries both hosts' libvirt about the VM",
      "queries this host's libvirt about the VM"},
@@ -82,7 +83,7 @@ move_check_is_nova(json_object *check)
                   vg_migration_executor_names[VG_EXECUTOR_NOVA]) == 0;
 }
 
-/* Says what the move means for programs in the guest. */
+/* Describes the effects of the move on programs in the guest. */
 static void
 move_check_add_programs(GString *text, json_object *guest)
 {
@@ -214,7 +215,7 @@ move_check_add_does(json_object *row, bool is_nova)
     }
 }
 
-/* The steps, and a line for all of them. */
+/* Returns the steps, and a row for their total. */
 static json_object *
 move_check_rows(json_object *check)
 {
@@ -251,13 +252,13 @@ vg_move_check_print(json_object *check, enum vg_output_format format, GError **e
         for_people ? move_check_rows(check) : json_object_get(vg_output_member(check, "steps"));
     json_object *paths = vg_output_member(check, "paths");
     const struct vg_table tables[] = {
-        /* Programs have no use for the last column. */
+        /* The last column is not for programs. */
         {NULL, rows, step_columns, G_N_ELEMENTS(step_columns) - (for_people ? 0 : 1), NULL},
         {NULL, vg_output_member(check, "devices"), move_check_device_columns,
          G_N_ELEMENTS(move_check_device_columns), "No GPU moves with the VM."},
         {NULL, paths, move_check_path_columns, G_N_ELEMENTS(move_check_path_columns), NULL},
     };
-    /* Nobody has looked at paths. */
+    /* Paths were not checked. */
     const size_t n_tables = G_N_ELEMENTS(tables) - (vg_output_length(paths) > 0 ? 0 : 1);
 
     if ((for_people && (vg_cli_print(head, err) < 0 || vg_cli_print("\n", err) < 0)) ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `vgpuctl migration show` tells: how a move went, from beginning to end.
+ * Text of `vgpuctl migration show`: the course of a move from start to end.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 #define LABEL_WIDTH 15
 #define STEP_INDENT 34
 
-/* "asked by:      root"; a long value goes on below itself. */
+/* Appends "asked by:      root". A long value continues below itself. */
 G_GNUC_PRINTF(4, 5)
 static void
 move_story_line(GString *to, int width, const char *label, const char *fmt, ...)
@@ -99,7 +99,7 @@ move_story_copied(GString *to, const vg_migration *move, int width)
                     total, progress->iteration, time);
 }
 
-/* "1.20 cores in the 300 s before, 0.10 in the 62 s after; the plan foresaw 1.00 less" */
+/* Appends "1.20 cores in the 300 s before, 0.10 in the 62 s after; the plan foresaw 1.00 less". */
 static void
 move_story_effect(GString *to, const vg_migration *move, int width)
 {
@@ -119,7 +119,7 @@ move_story_effect(GString *to, const vg_migration *move, int width)
         move_story_line(to, width, "CPU time lost:", "%s", text->str);
 }
 
-/* "helped: the VMs of its hosts lose 1.10 cores less", and the figures behind that. */
+/* Appends "helped: the VMs of its hosts lose 1.10 cores less", and the figures for this. */
 static void
 move_story_verdict(GString *to, const vg_migration *move, int width)
 {
@@ -196,8 +196,8 @@ move_story_devices(GString *to, const vg_migration *move, int width)
 
 /* ---- programs ---- */
 
-/* Adds "; released in 940 ms (1.75 GiB/s)": the whole of what the driver took, and the speed of the
- * part of it that copied the memory. */
+/* Appends "; released in 940 ms (1.75 GiB/s)": the driver's total time, and the rate of copying the
+ * memory. */
 static void
 move_story_add_copy(GString *to, const char *what, int64_t bytes, int64_t copy_ns, int64_t other_ns)
 {
@@ -212,7 +212,7 @@ move_story_add_copy(GString *to, const char *what, int64_t bytes, int64_t copy_n
     }
 }
 
-/* "python3: released; 1.57 GiB of GPU memory; was paused for 1.4 s" */
+/* Appends "python3: released; 1.57 GiB of GPU memory; was paused for 1.4 s". */
 static void
 move_story_program(GString *to, const struct vg_guest_program *program, int width)
 {
@@ -280,7 +280,7 @@ move_story_took(const struct vg_migration_step *step, bool is_running)
     return g_strdup(is_running ? "now" : "?");
 }
 
-/* When it began, how long it took, what it was; then what was asked and what came back. */
+/* Appends a step: its start, duration and name, followed by the request and the answer. */
 static void
 move_story_step(GString *to, const vg_migration *move, guint i, int width)
 {

@@ -12,7 +12,7 @@
 #define GIB (1024.0 * 1024 * 1024)
 #define MIB (1024.0 * 1024)
 
-#define TEXT_MIN 20 /* columns that a text gets, however narrow the terminal is */
+#define TEXT_MIN 20 /* the minimum width of a text, however narrow the terminal is */
 
 char *
 vg_move_text_time(int64_t ns)
@@ -73,7 +73,7 @@ vg_move_text_state(enum vg_migration_state state)
 static const char *
 move_text_gpu(const vg_migration *move)
 {
-    /* It never had one, so that none is missed. */
+    /* The VM never had a GPU, so none is missing. */
     if (move->devices->len == 0)
         return "";
     switch (move->gpu) {
@@ -182,7 +182,7 @@ vg_move_text_took_ns(const vg_migration *move)
 
 /* ---- lines ---- */
 
-/* How many bytes of a line go into `room` columns: up to a blank, if there is one. */
+/* Returns how many bytes of a line fit into `room` columns: up to a blank, if there is one. */
 static size_t
 move_text_fit(const char *line, size_t room)
 {

@@ -10,7 +10,8 @@
 #define LENGTH_MAX   31
 #define DISTANCE_MAX 2
 
-/* Edits between two words, where swapping two neighbours is one (optimal string alignment). */
+/* Returns the edit distance of two words. Swapping two neighbours counts as one edit (optimal
+ * string alignment). */
 static size_t
 nearest_distance(const char *a, const char *b)
 {

@@ -18,21 +18,21 @@
 #define DEFAULT_PORT "8447"
 #define TOKEN_BYTES  4096
 
-/* What the weigher says of a host that nobody knows. */
+/* The weigher's value for an unknown host. */
 #define NEUTRAL 0.5
 
-/* Of a small instance that nobody knows, as the filter describes it. */
+/* A small unknown instance, as the filter describes it. */
 #define VCPUS     2
 #define MEMORY_MB 4096
 
 enum nova_state {
     NOVA_ANSWERS,
-    NOVA_SLOW,   /* it answers, but nova would not have waited for so long */
-    NOVA_SILENT, /* not within VG_NOVA_CHECK_LIMIT_S */
+    NOVA_SLOW,   /* it answers, but after nova's time limit */
+    NOVA_SILENT, /* no answer within VG_NOVA_CHECK_LIMIT_S */
     NOVA_UNREACHABLE,
     NOVA_REFUSED,
-    NOVA_WRONG,  /* what it answers is not what the API says, or an error */
-    NOVA_INVALID /* it is no endpoint, and the filter leaves it out */
+    NOVA_WRONG,  /* the answer is an error, or differs from the API description */
+    NOVA_INVALID /* it is not a valid endpoint, and the filter excludes it */
 };
 
 static const char *const nova_state_names[] = {"answers", "slow",  "silent", "unreachable",
@@ -42,22 +42,23 @@ struct nova_endpoint {
     const char *url;
     enum nova_state state;
     double time_ms;
-    double limit_ms; /* that nova waits for it, by what came before; 0: it does not ask it */
+    double limit_ms; /* nova's time limit after the previous endpoints, or 0 if it is not queried */
     json_object *answer;
-    GError *error; /* why it is none of ANSWERS and SLOW */
+    GError *error; /* the reason if the state is neither ANSWERS nor SLOW */
 };
 
 struct nova_asking {
     const struct vg_nova_conf *conf;
-    const struct vg_remote_args *remote; /* or NULL */
-    GPtrArray *hosts;                    /* char *; NULL: nobody has told any yet */
+    const struct vg_remote_args *remote; /* may be NULL */
+    GPtrArray *hosts;                    /* char *, or NULL before the hosts are known */
     GArray *endpoints;                   /* struct nova_endpoint */
-    const struct nova_endpoint *taken;   /* NULL: nova gets no answer */
+    /* the endpoint whose answer nova uses, or NULL if it gets none */
+    const struct nova_endpoint *taken;
 };
 
 /* ---- an endpoint ---- */
 
-/* What transport.py makes of the URL; *ret_text is what args borrows. */
+/* Parses the URL like transport.py. args borrows *ret_text. */
 static int
 nova_read_url(const struct vg_nova_conf *conf, const char *text, struct vg_remote_args *args,
               char **ret_text, GError **err)
@@ -84,7 +85,7 @@ nova_read_url(const struct vg_nova_conf *conf, const char *text, struct vg_remot
     return 0;
 }
 
-/* The filter reads its token for each request, also where a socket needs none. */
+/* The filter reads its token for each request, even if a socket needs none. */
 static int
 nova_check_token(const struct vg_nova_conf *conf, const struct vg_remote_args *args, GError **err)
 {
@@ -126,7 +127,7 @@ nova_add_host(GPtrArray *hosts, const char *name)
         g_ptr_array_add(hosts, g_strdup(name));
 }
 
-/* Those that vgpud knows: its own, and those of its peers. */
+/* Lists the hosts that vgpud knows: its own and its peers'. */
 static int
 nova_find_hosts(struct nova_asking *asking, vg_client *client, GError **err)
 {
@@ -202,7 +203,7 @@ nova_check_host(const struct vg_json_node *node, const char *name, GError **err)
     return has_age == 1 ? vg_json_double(&member, 0, 1e15, &number, err) : has_age;
 }
 
-/* As client.py does. */
+/* Checks the answer like client.py. */
 static int
 nova_check_answer(json_object *answer, const GPtrArray *names, GError **err)
 {
@@ -270,13 +271,14 @@ nova_ask(struct nova_asking *asking, struct nova_endpoint *endpoint)
     }
     int status = asking->hosts ? 0 : nova_find_hosts(asking, client, &endpoint->error);
     endpoint->time_ms = (double)(vg_clock_monotonic_ns() - began_ns) / VG_NS_PER_MS;
-    /* A connection of its own, as the first request of nova-scheduler makes one. */
+    /* Use a separate connection, like the first request of nova-scheduler. */
     if (status == 0)
         status = nova_post(asking, endpoint, &endpoint->error);
     endpoint->state = status == 0 ? NOVA_ANSWERS : nova_state_of(endpoint->error);
 }
 
-/* Which answer nova would have taken: an endpoint may use its part of the time that is left. */
+/* Determines the answer that nova would use. An endpoint may use its share of the remaining
+ * time. */
 static void
 nova_take(struct nova_asking *asking)
 {
@@ -305,7 +307,7 @@ nova_take(struct nova_asking *asking)
 
 struct nova_opinion {
     json_object *row; /* borrowed */
-    bool counts;      /* vgpud knows the host, lately enough */
+    bool counts;      /* whether vgpud has recent data for the host */
     bool passes;
     double weight;
     guint at;
@@ -323,7 +325,7 @@ nova_compare(const void *a, const void *b)
     return x->at < y->at ? -1 : 1;
 }
 
-/* Adds to a host of the answer what filters.py and weighers.py make of it. */
+/* Adds the results of filters.py and weighers.py to a host of the answer. */
 static struct nova_opinion
 nova_judge(const struct nova_asking *asking, json_object *row, guint at)
 {
@@ -348,7 +350,8 @@ nova_judge(const struct nova_asking *asking, json_object *row, guint at)
     return opinion;
 }
 
-/* In the order in which nova would choose them; *ret_known: how many are known, lately enough. */
+/* Lists the hosts in the order of nova's preference. *ret_known is the number of hosts with recent
+ * data. */
 static json_object *
 nova_make_hosts(const struct nova_asking *asking, guint *ret_known)
 {
@@ -391,7 +394,7 @@ nova_make_endpoints(const struct nova_asking *asking)
 
 /* ---- the outcome ---- */
 
-/* Why nova gets no answer. */
+/* Reports why nova gets no answer. */
 static int
 nova_tell_silence(const struct nova_asking *asking, GError **err)
 {

@@ -42,7 +42,7 @@ vg_nova_conf_clear(struct vg_nova_conf *conf)
 
 /* ---- values ---- */
 
-/* Where a value is from. */
+/* The origin of a value. */
 struct nova_place {
     const char *path;
     unsigned line;
@@ -56,7 +56,7 @@ nova_conf_bad(const struct nova_place *at, GError **err, const char *wants, cons
                     at->group, at->key, wants, value);
 }
 
-/* The text is NULL where there is nothing in it. */
+/* An empty value is stored as NULL. */
 static void
 nova_conf_set_text(char **member, const char *value)
 {
@@ -81,7 +81,7 @@ nova_conf_set_number(const struct nova_place *at, const char *value, double min,
     return 0;
 }
 
-/* The items of a list, without blanks around them; the caller frees it. */
+/* Returns the items of a list without surrounding blanks. The caller frees it. */
 static char **
 nova_conf_list(const char *value)
 {
@@ -135,7 +135,7 @@ nova_conf_set_vgpud(struct vg_nova_conf *conf, const struct nova_place *at, cons
     return 0;
 }
 
-/* available_filters may be there several times, and all count; of others the last one does. */
+/* Every occurrence of available_filters counts. For other keys, the last one does. */
 static void
 nova_conf_set_scheduler(struct vg_nova_conf *conf, const char *key, const char *value)
 {
@@ -152,8 +152,8 @@ nova_conf_set_scheduler(struct vg_nova_conf *conf, const char *key, const char *
 struct nova_reader {
     struct vg_nova_conf *conf;
     const char *path;
-    char *group; /* NULL: none has begun */
-    char *key;   /* NULL: no value has begun */
+    char *group; /* NULL before the first group */
+    char *key;   /* NULL before the first key */
     GString *value;
     unsigned line, key_line;
 };
@@ -169,7 +169,7 @@ nova_reader_end_value(struct nova_reader *reader, GError **err)
     const struct nova_place at = {reader->path, reader->key_line, group, key};
     g_autofree char *value = g_strstrip(g_strdup(reader->value->str));
     const size_t length = strlen(value);
-    /* In quotes, these are no part of it. */
+    /* Quotes are not part of the value. */
     if (length >= 2 && strchr("'\"", value[0]) && value[length - 1] == value[0]) {
         value[length - 1] = '\0';
         memmove(value, value + 1, length - 1);

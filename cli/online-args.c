@@ -18,17 +18,17 @@
 #define WATCH_MIN_S 0.1
 #define WATCH_MAX_S 86400.0
 
-/* Cursor to the corner, and everything below away. */
+/* Moves the cursor to the corner, and clears everything below. */
 #define CLEAR_SCREEN "\033[H\033[J"
 
 #define SCREEN_BYTES 65536
 
 #define VERBS_MAX 16
-#define NAMES_MAX 5 /* that a message has */
+#define NAMES_MAX 5 /* the maximum number of names in a message */
 
 enum { KEY_WATCH = 0x500, KEY_NO_HEADERS };
 
-/* Options of tables, with flags for what means nothing to a command: hidden, and refused. */
+/* The options of tables. flags hide and refuse options that do not apply to a command. */
 #define TABLE_OPTIONS(flags)                                                                       \
  {"output", 'o', "FORMAT", flags, "table (default), wide, name, json, yaml or csv", 3},            \
      {"columns",                                                                                   \
@@ -134,7 +134,7 @@ parse_argument(struct vg_online_args *args, const char *arg, const struct argp_s
 static void
 check_arguments(struct vg_online_args *args, const struct argp_state *state)
 {
-    /* The first one that can do without a name is meant: `vgpuctl vm` is `vgpuctl vm list`. */
+    /* The default verb is the first one that needs no name: `vgpuctl vm` is `vgpuctl vm list`. */
     for (size_t i = 0; i < args->n_verbs && !args->verb; i++) {
         if (!takes_verb(args) || args->verbs[i].object < VG_OBJECT_REQUIRED)
             args->verb = &args->verbs[i];
@@ -236,7 +236,7 @@ wait_for(double seconds)
     nanosleep(&time, NULL);
 }
 
-/* Looking again and again outlives a restart of vgpud. */
+/* Repeated queries continue after a restart of vgpud. */
 static bool
 may_pass(const GError *error)
 {
@@ -247,7 +247,7 @@ may_pass(const GError *error)
 
 /* ---- names that are not whole ---- */
 
-/* What of an item begins with text, or NULL; borrowed. */
+/* Returns the name or id of an item that starts with a text, or NULL. It is borrowed. */
 static const char *
 online_find_beginning(json_object *item, const char *text)
 {
@@ -258,15 +258,15 @@ online_find_beginning(json_object *item, const char *text)
         if (value && g_ascii_strncasecmp(value, text, strlen(text)) == 0)
             return value;
     }
-    /* Others may be called the same in OpenStack. */
+    /* In OpenStack, several VMs may have the same name. */
     const char *called = json_object_get_string(vg_output_member(item, "openstack.name"));
     if (called && g_str_has_prefix(called, text))
         return json_object_get_string(vg_output_member(item, "name"));
     return NULL;
 }
 
-/* True: args->object is now the only one that begins so. false: it is as it was; *err, which says
- * that it was not found, may say more. */
+/* Completes args->object. Returns true if exactly one name starts with it. Otherwise, it is
+ * unchanged, and details may be added to *err, which reports that it was not found. */
 static bool
 online_complete(struct vg_online_args *args, vg_client *client, GError **err)
 {
@@ -327,7 +327,7 @@ online_run(struct vg_online_args *args, void *data)
     if (!client)
         return vg_cli_fail(error);
 
-    /* A screen goes out in one piece, and is seen in one. */
+    /* Write each screen in one piece. */
     if (clear)
         setvbuf(stdout, NULL, _IOFBF, SCREEN_BYTES);
     while (true) {

@@ -42,8 +42,8 @@ output_known_is_in_list(json_object *object, const char *list, const char *path)
     return false;
 }
 
-/* Tells whether a list of the object, or of one on the way, names the member that the path leads
- * to. */
+/* Returns whether a list of the object, or of an object along the path, names the member at the end
+ * of the path. */
 static bool
 output_known_is_named(json_object *object, const char *list, const char *path)
 {

@@ -70,7 +70,7 @@ output_yaml_emit(yaml_emitter_t *emitter, json_object *value)
         return emit_object(emitter, value);
     case json_type_array:
         return emit_array(emitter, value);
-    case json_type_string: /* quoted, so that "no" and "1e3" stay words */
+    case json_type_string: /* quoted, so that "no" and "1e3" remain strings */
         return emit_scalar(emitter, json_object_get_string(value), true);
     case json_type_null:
         return emit_scalar(emitter, "null", false);

@@ -18,18 +18,18 @@
 #include "cli/output-known.h"
 #include "cli/output-yaml.h"
 
-/* The columns of the terminal that lines which are made here get at least. */
+/* The minimum width of lines that are composed by vgpuctl. */
 #define WRAP_MIN 20
 
-/* The width that a column of text keeps on the narrowest terminal. */
+/* The minimum width of a text column on the narrowest terminal. */
 #define LEVEL_MIN 6
 
 static const char *const format_names[VG_OUTPUT_MAX] = {"table", "wide", "name",
                                                         "json",  "yaml", "csv"};
 
-/* What the user chose. */
+/* The user's choices. */
 static struct {
-    const char *columns; /* NULL: all */
+    const char *columns; /* NULL for all */
     bool no_headers;
 } style;
 
@@ -69,7 +69,7 @@ list_text(json_object *array)
     return g_string_free(text, FALSE);
 }
 
-/* The value as CSV has it; the caller frees it. */
+/* Returns the value as in CSV. The caller frees it. */
 static char *
 raw_text(json_object *value)
 {
@@ -80,7 +80,7 @@ raw_text(json_object *value)
     return g_strdup(json_object_get_string(value));
 }
 
-/* Printable, but for the ends of lines. The caller frees it. */
+/* Returns the text in printable form, but retains line ends. The caller frees it. */
 static char *
 lines_text(const char *text)
 {
@@ -94,7 +94,7 @@ lines_text(const char *text)
     return g_strjoinv("\n", lines);
 }
 
-/* "2026-11-25 12:00:00" of "2026-11-25T12:00:00Z". The caller frees it. */
+/* Returns "2026-11-25 12:00:00" for "2026-11-25T12:00:00Z". The caller frees it. */
 static char *
 time_text(const char *text)
 {
@@ -156,7 +156,7 @@ output_refuse_column(const struct vg_table *table, const char *name, GError **er
                     names->str);
 }
 
-/* Those that were chosen, in that order. */
+/* Adds the chosen columns in the given order. */
 static int
 output_choose_columns(const struct vg_table *table, GPtrArray *columns, GError **err)
 {
@@ -174,7 +174,7 @@ output_choose_columns(const struct vg_table *table, GPtrArray *columns, GError *
     return 0;
 }
 
-/* Struct vg_column, borrowed. NULL and *err: a chosen one is not there. */
+/* Returns struct vg_column, borrowed, or NULL and *err if a chosen column does not exist. */
 static GPtrArray *
 output_columns(const struct vg_table *table, bool first, bool wide, bool csv, GError **err)
 {
@@ -191,7 +191,7 @@ output_columns(const struct vg_table *table, bool first, bool wide, bool csv, GE
 
 /* ---- tables ---- */
 
-/* Returns what people call the name that a member has, or NULL; borrowed. */
+/* Returns the display name for a name member, or NULL. It is borrowed. */
 static json_object *
 output_label(json_object *row, const char *member)
 {
@@ -203,7 +203,7 @@ output_label(json_object *row, const char *member)
     return vg_output_member(row, path);
 }
 
-/* Tells whether the user chose a column by its member, and wants what that has. */
+/* Returns whether the user chose a column by its member name, and therefore wants the raw value. */
 static bool
 output_is_chosen_raw(const struct vg_column *column)
 {
@@ -249,7 +249,7 @@ cell_data(struct libscols_table *out, size_t line, size_t column)
     return scols_cell_get_data(scols_line_get_cell(scols_table_get_line(out, line), column));
 }
 
-/* Returns the longest line of a cell. Commands in it do not count, as they stay whole. */
+/* Returns the longest line of a cell, except commands, which are never folded. */
 static size_t
 output_cell_width(const char *text)
 {
@@ -263,7 +263,7 @@ output_cell_width(const char *text)
     return most;
 }
 
-/* Folds a cell to a width, on a terminal also in words; the caller frees it. */
+/* Folds a cell to a width, on a terminal also within words. The caller frees it. */
 static char *
 output_fold_cell(const char *cell, size_t width)
 {
@@ -283,7 +283,7 @@ output_fold_cell(const char *cell, size_t width)
     return g_string_free(text, FALSE);
 }
 
-/* Returns the columns that a column of the table takes if it is folded to a width. */
+/* Returns the width of a table column after folding it to a width. */
 static size_t
 output_width(struct libscols_table *out, size_t at, size_t width)
 {
@@ -311,12 +311,12 @@ output_fold(struct libscols_table *out, size_t at, size_t width)
     }
 }
 
-/* A column on its way to a width that fits. */
+/* A column whose width is being fitted. */
 struct output_fit {
     size_t header;
     size_t wanted;
-    bool rigid; /* numbers stay whole */
-    bool lines; /* it may have several lines in any case */
+    bool rigid; /* numbers are never folded */
+    bool lines; /* the column may always have several lines */
 };
 
 static size_t
@@ -325,7 +325,7 @@ output_fit_width(const struct output_fit *fit, size_t level)
     return fit->rigid ? fit->wanted : MIN(fit->wanted, MAX(level, fit->header));
 }
 
-/* Returns the width to which the widest columns must come down for all of them to fit. */
+/* Returns the width to which the widest columns must shrink so that all columns fit. */
 static size_t
 output_level(const struct output_fit *fits, size_t n, size_t width)
 {
@@ -339,8 +339,8 @@ output_level(const struct output_fit *fits, size_t n, size_t width)
     return LEVEL_MIN;
 }
 
-/* Folds columns of text so that lines end within `width` columns of the terminal. What words leave
- * free at the ends of their lines goes to columns that need it. */
+/* Folds text columns so that lines fit into the terminal's `width` columns. Space that remains
+ * because words break early goes to columns that need it. */
 static void
 output_fit_all(struct libscols_table *out, const GPtrArray *columns, size_t width)
 {
@@ -371,7 +371,7 @@ output_fit_all(struct libscols_table *out, const GPtrArray *columns, size_t widt
     }
 }
 
-/* Folds lines that are made here also where there is no terminal. */
+/* Folds composed lines, even if the output is not a terminal. */
 static void
 output_fold_made(struct libscols_table *out, const GPtrArray *columns)
 {
@@ -462,7 +462,7 @@ name_text(const struct vg_table *table)
     return g_string_free(text, FALSE);
 }
 
-/* RFC 4180: quoted where it must be, quotes doubled. */
+/* Appends a CSV cell, quoted if necessary, with doubled quotes (RFC 4180). */
 static void
 append_csv(GString *line, const char *text)
 {
@@ -481,8 +481,8 @@ append_csv(GString *line, const char *text)
     g_string_append_c(line, '"');
 }
 
-/* Returns whether a spreadsheet would take the text of a cell for a formula. Numbers begin like
- * one, too, and are none. */
+/* Returns whether a spreadsheet would interpret the text of a cell as a formula. Numbers start with
+ * the same characters, but are not formulas. */
 static bool
 csv_is_formula(json_object *value, const char *raw)
 {
@@ -497,7 +497,7 @@ csv_is_formula(json_object *value, const char *raw)
     return *end != '\0' || end == raw;
 }
 
-/* NULL and *err: a chosen column is not there. */
+/* Returns NULL and *err if a chosen column does not exist. */
 static char *
 csv_text(const struct vg_table *table, GError **err)
 {
@@ -516,8 +516,8 @@ csv_text(const struct vg_table *table, GError **err)
             const struct vg_column *column = columns->pdata[i];
             json_object *value = vg_output_known(row, column->member);
             g_autofree char *raw = raw_text(value);
-            /* Many look at CSV in a terminal, or open it in a program that takes a line for a row.
-             */
+            /* CSV is often shown in a terminal, or opened in a program that reads one line as one
+             * row. */
             g_autofree char *shown = vg_printable_text(raw);
             g_autofree char *cell = g_strconcat(csv_is_formula(value, raw) ? "'" : "", shown, NULL);
             if (i == 0 && cell[0] == '\0')

@@ -8,12 +8,12 @@
 #include "cli/cli.h"
 #include "cli/host-load.h"
 
-/* Of who took most, so many are shown to people; JSON has all. */
+/* The maximum number of aggressors in tables. JSON contains all. */
 #define TAKERS_SHOWN 10
 
-#define ANSWER_MAX INT64_C(10000) /* items of an answer */
+#define ANSWER_MAX INT64_C(10000) /* the maximum number of items in an answer */
 
-/* Windows neither begin nor end with the time that is asked for. */
+/* Windows do not start or end exactly at the requested times. */
 #define PAST_WHOLE_NS (3 * VG_NS_PER_S)
 
 static const struct vg_column past_host_columns[] = {
@@ -102,7 +102,7 @@ past_get(const char *start, const struct vg_when_args *when, const char *name, c
     return 0;
 }
 
-/* Where there is more than was asked for nobody is surprised. */
+/* Does not warn if the user has set a limit. */
 static void
 past_warn_more(json_object *document, int64_t limit)
 {
@@ -111,8 +111,8 @@ past_warn_more(json_object *document, int64_t limit)
                     vg_output_length(vg_output_member(document, "items")));
 }
 
-/* "WHAT, ... to ... (ZONE)", of the time that was asked for; and from when to when something is
- * stored of it, where that is less. The caller frees it. */
+/* Returns "WHAT, ... to ... (ZONE)" for the requested time, and the stored period if it is shorter.
+ * The caller frees it. */
 static char *
 past_title(const char *what, json_object *document)
 {
@@ -150,8 +150,8 @@ past_add_lost(json_object *row)
                     json_object_get(vg_output_member(first, "aggressor_label")));
 }
 
-/* The host as a row. How much of the time was measured is told of what was asked for, and not of
- * what is stored of it. */
+/* Returns the host as a row. The measured fraction refers to the requested time, not to the stored
+ * period. */
 static json_object *
 past_host_rows(json_object *document)
 {
@@ -168,8 +168,8 @@ past_host_rows(json_object *document)
     return rows;
 }
 
-/* The process behind host:user that took most, and what an aggressor took if all of rest was its
- * own; nothing where that is what it is told to have taken. */
+/* Adds the process behind host:user that took most, and the upper bound for an aggressor if it had
+ * all of the rest. Omits the bound if it equals the reported time. */
 static void
 past_add_taker(json_object *row, int64_t rest_ns)
 {
@@ -185,7 +185,7 @@ past_add_taker(json_object *row, int64_t rest_ns)
         vg_json_add_int64(row, "at_most", past_number(row, "ns") + rest_ns);
 }
 
-/* What the rest took. */
+/* Returns the CPU time that the rest took. */
 static int64_t
 past_rest(json_object *losses)
 {
@@ -271,7 +271,7 @@ vg_past_show_vms(const struct vg_online_args *online, const struct vg_when_args 
         {past_number(document, "windows") > 0 ? "Virtual machines" : NULL, vms, past_vm_columns,
          G_N_ELEMENTS(past_vm_columns), NOTHING_STORED},
     };
-    /* CSV has the first table only; and there is nothing to tell of a time without windows. */
+    /* CSV contains only the first table. Without windows, there is nothing to show. */
     bool only_vms = online->format == VG_OUTPUT_CSV || online->format == VG_OUTPUT_NAME ||
                     past_number(document, "windows") == 0;
     size_t first = only_vms ? G_N_ELEMENTS(tables) - 1 : 0;

@@ -9,9 +9,9 @@
 #include "picture/viewer.h"
 
 struct vg_pictures {
-    vg_viewer *viewer; /* NULL: not asked for */
-    vg_charts *charts; /* the same */
-    char *utilisation; /* files of charts */
+    vg_viewer *viewer; /* NULL if not requested */
+    vg_charts *charts; /* NULL if not requested */
+    char *utilisation; /* the files of charts */
     char *requests;
     struct vg_window_watch watch;
 };

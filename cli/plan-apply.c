@@ -43,7 +43,7 @@ apply_body(const vg_plan *plan, const struct vg_plan_action *action)
 
 /* ---- what came of it ---- */
 
-/* One entry for each action: what it was, how it ended, and what vgpud told. */
+/* Adds an entry for an action: the action, its result, and vgpud's text. */
 static void
 apply_note(json_object *results, const struct vg_plan_action *action, const char *result,
            const char *error, json_object *told)
@@ -101,8 +101,8 @@ apply_prefix(GError **error, const vg_plan *plan, guint i)
                    action->to);
 }
 
-/* The same plan applied again goes on where it stopped: moves that were begun are not begun again.
- */
+/* Applies a move. If the same plan is applied again, it continues where it stopped: moves that were
+ * started are not started again. */
 static int
 apply_move(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *plan, guint i,
            vg_follow *follow, GError **err)
@@ -120,7 +120,7 @@ apply_move(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *
     return vg_follow_result(follow, VG_MIGRATION_DONE, to, err);
 }
 
-/* What speaks against it is told to people as it is found. */
+/* Checks an action, and prints problems immediately. */
 static int
 apply_check(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *plan, guint i,
             json_object *results, GError **err)
@@ -148,7 +148,7 @@ apply_check(const struct vg_plan_apply *apply, vg_client *client, const vg_plan 
 
 /* ---- all of them ---- */
 
-/* All are looked at; the first that cannot be is the error. */
+/* Checks all actions. The first one that cannot be checked sets the error. */
 static int
 apply_check_all(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *plan,
                 json_object *results, GError **err)
@@ -163,7 +163,7 @@ apply_check_all(const struct vg_plan_apply *apply, vg_client *client, const vg_p
     return status;
 }
 
-/* Of a move that was asked for; error NULL: it is done. */
+/* Returns the result of a requested move. error is NULL if it is done. */
 static const char *
 apply_result(const vg_follow *follow, const GError *error)
 {
@@ -200,7 +200,7 @@ apply_all(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *p
     return -1;
 }
 
-/* What has happened is printed in any case. */
+/* Prints the results in any case. */
 static int
 apply_run(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *plan, GError **err)
 {

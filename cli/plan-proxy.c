@@ -12,21 +12,21 @@
 #include "cli/follow.h"
 #include "model/vm-name.h"
 
-/* For how long the figures of proxies are looked at before and after. */
+/* The time for which the proxies' figures are measured before and after. */
 #define PROXY_LOOK_NS (5 * VG_NS_PER_S)
 
-/* A part of the time by which waiting may grow, and counts as the same. */
+/* The fraction of the time by which waiting may increase and still count as unchanged. */
 #define PROXY_WORSE 0.05
 
-/* More than a vgpud waits for a guest's agent ([actions] guest_deadline). */
+/* Longer than vgpud waits for a guest's agent ([actions] guest_deadline). */
 #define PROXY_LIMIT_S 3700
 
-/* How much of a time VMs waited for GPUs of the proxies of these hosts. */
+/* The fraction of the time for which VMs waited for the GPUs of these hosts' proxies. */
 struct plan_proxy_wait {
     double vm, all;
 };
 
-/* Sums up for how long sockets have lacked their GPU; vm NULL: all. */
+/* Sums up the waiting time of sockets, for all VMs if vm is NULL. */
 static double
 plan_proxy_sum(json_object *items, const struct vg_plan_proxy_action *action)
 {
@@ -41,7 +41,7 @@ plan_proxy_sum(json_object *items, const struct vg_plan_proxy_action *action)
     return sum;
 }
 
-/* Adds what the proxies of a host tell, NULL: of the one that is asked. */
+/* Adds the figures of a host's proxies. host is NULL for the queried host. */
 static int
 plan_proxy_add(vg_client *client, const char *host, const struct vg_plan_proxy_action *action,
                struct plan_proxy_wait *ret, GError **err)
@@ -59,13 +59,13 @@ plan_proxy_add(vg_client *client, const char *host, const struct vg_plan_proxy_a
     return 0;
 }
 
-/* Reads what the proxies of all hosts tell that the action is about. */
+/* Reads the figures of the proxies on all hosts of the action. */
 static int
 plan_proxy_read(vg_client *client, const struct vg_plan_proxy_action *action,
                 struct plan_proxy_wait *ret, GError **err)
 {
     const char *const hosts[] = {action->from_host, action->to ? action->to_host : NULL};
-    /* A weight is changed where the programs are. */
+    /* A weight changes on the host where the programs are. */
     const char *own = action->to ? action->host : action->from_host;
 
     *ret = (struct plan_proxy_wait){0};
@@ -80,7 +80,7 @@ plan_proxy_read(vg_client *client, const struct vg_plan_proxy_action *action,
     return 0;
 }
 
-/* Measures which part of some seconds the VM, and all VMs together, wait. */
+/* Measures the fraction of some seconds for which the VM, and all VMs together, wait. */
 static int
 plan_proxy_measure(vg_client *client, const struct vg_plan_proxy_action *action,
                    struct plan_proxy_wait *ret, GError **err)
@@ -99,7 +99,7 @@ plan_proxy_measure(vg_client *client, const struct vg_plan_proxy_action *action,
     return 0;
 }
 
-/* Asks vgpud for an action, or for its opposite. */
+/* Requests an action, or its reversal. */
 static int
 plan_proxy_ask(vg_client *client, const struct vg_plan_proxy_action *action, const char *plan,
                bool dry_run, bool back, json_object **ret, GError **err)
@@ -120,8 +120,8 @@ plan_proxy_ask(vg_client *client, const struct vg_plan_proxy_action *action, con
     return vg_client_post(client, path, body, ret, err);
 }
 
-/* Says what came of an action, and takes it back if more is waited for than before, by the VM or by
- * all. Returns its result. */
+/* Reports the effect of an action, and reverses it if the VM or all VMs wait more than before.
+ * Returns the result. */
 static const char *
 plan_proxy_judge(vg_client *client, const struct vg_plan_proxy_action *action,
                  const struct plan_proxy_wait *before, const struct plan_proxy_wait *after,

@@ -8,15 +8,15 @@
 #include "base/printable.h"
 #include "cli/fold.h"
 
-/* 1e9 ns of something per second is one of it all the time. */
+/* 1e9 ns per second correspond to 1. */
 #define NS_PER_S 1e9
 #define GIB      (1024.0 * 1024 * 1024)
 
-/* The column of the text behind "why:" and the like. */
+/* The column of the text after labels such as "why:". */
 #define TEXT_INDENT 14
 
-/* A host in a URI: what is no letter, digit or one of "-._~" could end the name or begin a user, a
- * port or a query. */
+/* Quotes a host in a URI: other characters than letters, digits and "-._~" could end the host name,
+ * or start a user, a port or a query. */
 static char *
 quote_uri(const char *host, vg_quote_function quote)
 {
@@ -44,7 +44,7 @@ vg_plan_action_openstack(const struct vg_plan_action *action, vg_quote_function 
     g_autofree char *vm = quote(action->uuid ? action->uuid : action->vm);
     g_autofree char *to = quote(action->to);
 
-    /* With "=", or a host called "-h2" would be read as an option. */
+    /* The "=" ensures that a host named "-h2" is not read as an option. */
     return g_strdup_printf("openstack server migrate --live-migration --host=%s -- %s", to, vm);
 }
 
@@ -60,13 +60,13 @@ gain_text(const struct vg_plan_gain *gain)
         (double)gain->gpu_wait_ns_per_s / NS_PER_S);
 }
 
-/* Lines that are folded to a width; 0: they are not. */
+/* A text whose lines are folded to a width, or not if it is 0. */
 struct plan_lines {
     GString *text;
     size_t width;
 };
 
-/* Adds a line; what does not fit goes on below its text. */
+/* Appends a line, which continues below its text if it is too long. */
 static void append_line(struct plan_lines *lines, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 
 static void
@@ -82,7 +82,7 @@ append_line(struct plan_lines *lines, const char *fmt, ...)
     g_string_append_c(lines->text, '\n');
 }
 
-/* Adds the commands, which stay whole. */
+/* Appends the commands, which are never folded. */
 static void
 append_commands(GString *text, const struct vg_plan_action *action)
 {
@@ -125,7 +125,7 @@ append_action(struct plan_lines *lines, const struct vg_plan_action *action, uns
     }
 }
 
-/* Adds what is done for a VM whose programs are at a proxy. */
+/* Appends the action for a VM whose programs use a proxy. */
 static void
 append_proxy(struct plan_lines *lines, const struct vg_plan_proxy_action *action,
              unsigned int number)

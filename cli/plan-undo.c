@@ -15,7 +15,7 @@
 #include "cli/move-check.h"
 #include "cli/move-text.h"
 
-/* A VM is moved back at most once in this time, so that it does not go back and forth. */
+/* A VM is moved back at most once within this time, so that it does not move back and forth. */
 #define UNDO_AGAIN_NS (86400 * VG_NS_PER_S)
 
 json_object *
@@ -60,7 +60,7 @@ undo_is_worse(json_object *move, const char *plan)
            strcmp(undo_text(move, "verdict.result"), vg_verdict_names[VG_VERDICT_WORSE]) == 0;
 }
 
-/* Returns the reason for leaving a move out, or NULL. The moves are the newest first. */
+/* Returns the reason for not undoing a move, or NULL. The moves are sorted, newest first. */
 static const char *
 undo_obstacle(json_object *moves, size_t at)
 {
@@ -83,8 +83,8 @@ undo_obstacle(json_object *moves, size_t at)
     return NULL;
 }
 
-/* Reads the moves of all hosts, and prints those that are to be undone. Returns them, which the
- * caller puts. */
+/* Reads the moves of all hosts, and prints the moves to be undone. Returns these. The caller puts
+ * them. */
 static json_object *
 undo_choose(const struct vg_plan_apply *undo, vg_client *client, GError **err)
 {
@@ -130,7 +130,7 @@ undo_check(json_object *body, vg_client *client, FILE *to, GError **err)
     return vg_move_check_problems(check, err);
 }
 
-/* The key names the move, so that the same move is not undone twice. */
+/* The key contains the move's id, so that a move is not undone twice. */
 static int
 undo_one(const struct vg_plan_apply *undo, vg_client *client, json_object *move, GError **err)
 {

@@ -81,7 +81,7 @@ show_number(json_object *row, const char *path)
     return json_object_get_int64(vg_output_member(row, path));
 }
 
-/* Appends a row of one of the tables that all sockets have together. */
+/* Appends a row to a table that contains all sockets. */
 static json_object *
 show_row(json_object *rows, json_object *shown, const char *what)
 {
@@ -128,7 +128,7 @@ show_add_times(json_object *rows, json_object *shown)
 
 /* ---- what it may have ---- */
 
-/* The most that one of the programs has. */
+/* Returns the maximum over the programs. */
 static int64_t
 show_most(json_object *shown, const char *member)
 {
@@ -140,7 +140,7 @@ show_most(json_object *shown, const char *member)
     return most;
 }
 
-/* A limit in UNIT; 0 is none where ZERO says what it is. */
+/* Adds a limit in UNIT. ZERO describes the meaning of 0. */
 static void
 show_add_limit(json_object *rows, json_object *shown, const char *what, int64_t used, int64_t limit,
                const char *zero)
@@ -198,7 +198,7 @@ show_add_note(json_object *rows, json_object *shown, const char *what, const cha
 
 /* ---- all of it ---- */
 
-/* What the guest knows, as a sentence in each of the rows of places. */
+/* Adds the guest's state to each row of places. */
 static void
 show_add_guests(json_object *rows, json_object *guests)
 {
@@ -258,7 +258,7 @@ show_print(json_object *document, enum vg_output_format format, GError **err)
     return vg_output_print(format, document, tables, SHOW_TABLES, err);
 }
 
-/* Tells whether a proxy had nothing to compare with, as nobody had asked it a little before. */
+/* Returns whether a proxy lacks a previous reading to compare with. */
 static bool
 show_lacks_window(json_object *document)
 {

@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 
-/* Below the directory, so that it is on the same file system. */
+/* A name within the directory, and therefore on the same file system. */
 #define ASIDE     ".replaced"
 #define NFTW_FDS  16
 #define MIB_BYTES 1048576
@@ -23,7 +23,7 @@
 struct vg_record_dir {
     char *path;
     bool made;
-    bool ours; /* all that is in it, but for what was put aside */
+    bool ours; /* whether everything in it belongs to vgpuctl, except files that were put aside */
     bool has_aside;
     bool kept;
 };
@@ -44,7 +44,7 @@ remove_tree(const char *path)
     nftw(path, remove_entry, NFTW_FDS, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The names of what is in a directory; NULL and errno. */
+/* Lists the names in a directory. Returns NULL and sets errno on failure. */
 static GPtrArray *
 list(const char *path)
 {
@@ -127,8 +127,8 @@ name_of_now(void)
     return g_strdup(name);
 }
 
-/* A recording by root tells of all processes of the host. Nobody else may read it, or have made the
- * directory that it goes into. */
+/* A recording by root contains information about all processes of the host. Other users must not be
+ * able to read it, or own its parent directory. */
 static int
 record_dir_check_owner(const char *path, GError **err)
 {
@@ -179,7 +179,7 @@ vg_record_dir_path(const vg_record_dir *dir)
     return dir->path;
 }
 
-/* Names that recordings are made of, and nothing else, are ever removed. */
+/* Only files with names of recordings are ever removed. */
 void
 vg_record_dir_empty(const vg_record_dir *dir)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Recording with the LTTng kernel tracer: the least load, and CTF at once.
+ * Records with the LTTng kernel tracer, which causes the least load and writes CTF directly.
  */
 #include "config.h"
 

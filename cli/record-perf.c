@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Recording with `perf record`, whose file `perf data convert` makes CTF of. perf starts with its
- * events disabled and is told through a pipe when to begin and when to end, so that what it does
- * before and after is not in the recording. CTF made by perf does not tell of lost events: they
- * are counted in perf's own file.
+ * Records with `perf record`, whose file `perf data convert` converts to CTF. perf starts with its
+ * events disabled, and receives commands to start and stop through a pipe, so that its own startup
+ * and end are not recorded. perf's CTF does not contain lost events: they are counted in perf's own
+ * file.
  */
 #include "config.h"
 
@@ -20,12 +20,12 @@
 #include "trace/perf-format.h"
 #include "trace/wanted-events.h"
 
-/* Of each CPU. */
+/* per CPU */
 #define BUFFER "8M"
-/* perf looks at all processes before it begins. */
+/* perf examines all processes before it starts. */
 #define START_NS (60 * VG_NS_PER_S)
 #define END_NS   (60 * VG_NS_PER_S)
-/* perf converts 0.1 million events a second. */
+/* perf converts 0.1 million events per second. */
 #define CONVERT_NS (6 * 3600 * VG_NS_PER_S)
 #define POLL_MS    50
 
@@ -33,11 +33,11 @@ struct perf {
     char *data; /* perf's own file */
     char *ctf;
     vg_child *child;
-    int control_fd; /* to tell it */
-    int ack_fd;     /* where it answers */
+    int control_fd; /* for commands to perf */
+    int ack_fd;     /* for perf's answers */
 };
 
-/* It has ended when it should not. */
+/* Reports that perf has ended early. */
 static int
 too_early(const struct perf *perf, GError **err)
 {
@@ -53,13 +53,13 @@ command(const struct perf *perf, const char *line, GError **err)
 
     if (write(perf->control_fd, line, (size_t)length) == length)
         return 0;
-    /* Who does not listen any more is about to end, with a reason. */
+    /* If perf no longer reads commands, it is about to end, and reports the reason. */
     if (errno == EPIPE && vg_child_poll(perf->child, -1, (int)(END_NS / VG_NS_PER_MS)))
         return too_early(perf, err);
     return vg_error_errno(err, errno, "cannot communicate with perf");
 }
 
-/* Waits until perf has done what it was told. */
+/* Waits until perf has executed a command. */
 static int
 wait_for_ack(const struct perf *perf, struct vg_record_context *context, GError **err)
 {
@@ -77,7 +77,7 @@ wait_for_ack(const struct perf *perf, struct vg_record_context *context, GError 
     return too_early(perf, err);
 }
 
-/* The child, which has the other ends of both pipes, or NULL. */
+/* Returns the child, which has the other ends of both pipes, or NULL. */
 static vg_child *
 run_record(const struct perf *perf, const struct vg_wanted_events *events, int control_fd,
            int ack_fd, GError **err)
@@ -85,7 +85,7 @@ run_record(const struct perf *perf, const struct vg_wanted_events *events, int c
     g_autofree char *fds = g_strdup_printf("--control=fd:%d,%d", control_fd, ack_fd);
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
     const int keep[] = {control_fd, ack_fd};
-    /* Of the processes that are there, only their names and ids; nobody looks up symbols. */
+    /* For running processes, record only names and ids. Symbols are not needed. */
     const char *const fixed[] = {
         "perf", "record",       "-a",         "-k", "mono", "-m",       BUFFER,
         "-B",   "--synth=task", "--delay=-1", fds,  "-o",   perf->data,
@@ -171,7 +171,7 @@ perf_tick(void *way, struct vg_record_context *context, GError **err)
     const struct perf *perf = way;
     struct stat st = {0};
 
-    /* The CTF will be about as big as perf's file, which is removed only then. */
+    /* The CTF will have about the same size as perf's file, which is removed only afterwards. */
     stat(perf->data, &st);
     if (vg_record_dir_check_room(context->dir, VG_RECORD_LEFT_BYTES + (int64_t)st.st_size, err) < 0)
         return -1;
@@ -180,7 +180,7 @@ perf_tick(void *way, struct vg_record_context *context, GError **err)
 
 /* ---- afterwards ---- */
 
-/* Runs one of perf's other commands to its end; the child, or NULL. */
+/* Runs another perf command until it ends. Returns the child, or NULL. */
 static vg_child *
 run_other(struct vg_record_context *context, const char *const *argv, const char *what,
           GError **err)
@@ -200,8 +200,8 @@ number_behind(const char *line, const char *word)
     return at ? g_ascii_strtoull(at + strlen(word), NULL, 10) : 0;
 }
 
-/* `perf report --stats` first tells how often some events were lost, then, for each event, how
- * many, which kernels count since 6.0. */
+/* `perf report --stats` first prints the number of loss records, and then, for each event, the
+ * number of lost samples, which kernels count since 6.0. */
 static uint64_t
 parse_lost(const char *text)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Recording with nothing but the kernel: an instance of tracefs of our own, whose trace_pipe is
- * copied into a file. What others trace is left alone. The text has times in microseconds.
+ * Records with the kernel alone: a separate tracefs instance, whose trace_pipe is copied to a file.
+ * Other users' traces are not affected. Times in the text are in microseconds.
  */
 #include "config.h"
 
@@ -20,10 +20,11 @@
 #include "trace/perf-format.h"
 #include "trace/wanted-events.h"
 
-/* Of each CPU. */
+/* per CPU */
 #define BUFFER_KIB "8192"
 #define READ_BYTES 65536
-/* The kernel gives about a page of text at a time; so many, and others have their turn. */
+/* The kernel returns about one page of text per read. After this number of reads, other tasks get
+ * their turn. */
 #define READS_A_TICK 1024
 #define HEADER       "# tracer: nop\n#\n"
 #define INSTANCE     "vgpuctl-"
@@ -48,7 +49,7 @@ vg_record_tracefs_has(const void *data, const char *name)
     return access(path, F_OK) == 0;
 }
 
-/* Writes value into a file of the instance. */
+/* Writes a value to a file of the instance. */
 static int
 set(const struct tracefs *tracefs, const char *file, const char *value, GError **err)
 {
@@ -62,8 +63,8 @@ set(const struct tracefs *tracefs, const char *file, const char *value, GError *
     return n >= 0 ? 0 : vg_error_errno(err, saved, "cannot write '%s' to '%s'", value, path);
 }
 
-/* Returns how the instances of this PID namespace begin: in another one, the same process ID is
- * another process, or none. */
+/* Returns the prefix of this PID namespace's instances: in another namespace, the same process ID
+ * means another process, or none. */
 static char *
 tracefs_prefix(void)
 {
@@ -74,7 +75,7 @@ tracefs_prefix(void)
     return g_strdup_printf(INSTANCE "%" G_GUINT64_FORMAT "-", (guint64)status.st_ino);
 }
 
-/* Removes the instances of processes that were killed. */
+/* Removes the instances of killed processes. */
 static void
 remove_stale(const char *instances, const char *prefix)
 {
@@ -109,7 +110,7 @@ make_instance(struct tracefs *tracefs, const char *root, GError **err)
     if (set(tracefs, "tracing_on", "0", err) < 0 || set(tracefs, "trace_clock", "mono", err) < 0 ||
         set(tracefs, "buffer_size_kb", BUFFER_KIB, err) < 0)
         return -1;
-    /* The process of each thread; kernels before 4.13 cannot tell. */
+    /* Record the process of each thread. Kernels before 4.13 do not support this. */
     set(tracefs, "options/record-tgid", "1", NULL);
     return 0;
 }
@@ -158,7 +159,7 @@ write_all(const struct tracefs *tracefs, size_t size, GError **err)
     return 0;
 }
 
-/* Copies what is there. 1: there may be more. */
+/* Copies the available data. Returns 1 if there may be more. */
 static int
 record_tracefs_copy(const struct tracefs *tracefs, GError **err)
 {
@@ -174,7 +175,7 @@ record_tracefs_copy(const struct tracefs *tracefs, GError **err)
     return 1;
 }
 
-/* What a CPU says of events that were overwritten or found no room. */
+/* Returns a CPU's number of events that were overwritten or dropped. */
 static uint64_t
 lost_of(const char *stats_path)
 {

@@ -42,8 +42,7 @@ vg_record_vms_free(vg_record_vms *vms)
     g_free(vms);
 }
 
-/* A process id is named once; a second VM that got the same one meanwhile is not told apart in the
- * recording either. */
+/* Records each process id once. A recording could not distinguish a second VM with the same id. */
 static void
 remember(vg_record_vms *vms, const struct vg_proc_vm *vm)
 {
@@ -61,7 +60,8 @@ remember(vg_record_vms *vms, const struct vg_proc_vm *vm)
 void
 vg_record_vms_look(vg_record_vms *vms, int64_t now_ns)
 {
-    /* What cannot be read now may be readable at the next look; the map says what was seen. */
+    /* Data that is unreadable now may be readable at the next scan. The map contains what was
+     * seen. */
     if (now_ns < vms->next_look_ns || vg_proc_scan_update(vms->scan, now_ns, NULL) < 0)
         return;
     vms->next_look_ns = now_ns + VG_NS_PER_S;

@@ -9,7 +9,7 @@
 #include "client/remote-address.h"
 #include "client/remote.h"
 
-/* The keys of settings follow this one in their order. */
+/* The keys of the settings follow this one, in the order of the settings. */
 enum { KEY_CONTEXT = 0x900, KEY_REQUEST_TIMEOUT, KEY_FIRST };
 
 #define LIMIT_MIN_S 0.1

@@ -15,7 +15,7 @@
 #include <langinfo.h>
 #include <term.h>
 
-/* A lone Escape is told from the start of a key's sequence by what follows within this time. */
+/* Escape counts as a key if no other byte of a key sequence follows within this time. */
 #define ESCAPE_MS 50
 
 #define CTRL_L 014
@@ -29,7 +29,7 @@ struct vg_screen {
     short pairs[VG_ATTR_MAX];
 };
 
-/* SIGWINCH: the terminal has another size. SIGCONT: others may have used it meanwhile. */
+/* SIGWINCH reports a new size. After SIGCONT, other programs may have used the terminal. */
 static const int taken[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH};
 
 static void
@@ -38,7 +38,7 @@ choose_attrs(vg_screen *screen)
     static const struct {
         attr_t mono;
         attr_t attr;
-        short front; /* -1: that of the terminal */
+        short front; /* -1 for the terminal's default */
         short back;
     } looks[VG_ATTR_MAX] = {
         [VG_ATTR_PLAIN] = {A_NORMAL, A_NORMAL, -1, -1},
@@ -205,7 +205,7 @@ deliver(int signal_number)
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-/* Until somebody sends SIGCONT. */
+/* Stops until SIGCONT arrives. */
 static void
 stop(const vg_screen *screen)
 {
@@ -242,7 +242,7 @@ vg_screen_take_signals(vg_screen *screen)
             break;
         }
         follow_size();
-        /* Whoever had the terminal meanwhile may have left something on it. */
+        /* Another program may have written to the terminal. */
         if (info.ssi_signo != SIGWINCH) {
             reset_prog_mode();
             clearok(curscr, TRUE);
@@ -256,6 +256,6 @@ vg_screen_die(vg_screen *take_screen, int signal_number)
 {
     vg_screen_close(take_screen);
     deliver(signal_number);
-    /* Somebody above made it ignored or blocked. */
+    /* A parent process has set the signal to be ignored or blocked. */
     _exit(128 + signal_number);
 }

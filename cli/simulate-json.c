@@ -5,11 +5,11 @@
 
 #include "base/json.h"
 
-/* What is simulated, and what it is called. */
+/* The simulated result and its names. */
 struct source {
     const struct vg_gpusched_result *result;
     const char *device;
-    const GPtrArray *engines; /* NULL: as the simulator calls them */
+    const GPtrArray *engines; /* NULL for the simulator's names */
 };
 
 static const char *

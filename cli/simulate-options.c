@@ -122,7 +122,7 @@ vg_simulate_add_vm(struct vg_gpusched_scenario *scenario, const char *name)
     return vm;
 }
 
-/* "VM=N" */
+/* Reads "VM=N". */
 static int
 read_weight(const char *text, char **ret_name, uint32_t *ret_weight, GError **err)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl simulate --propose: would another mode of the GPU's scheduler be better? policy/gpumode
- * simulates the present mode and sees whether that fits what was measured; gpumode-candidates says
- * what the platform can be set to; each one is simulated and judged, and struct vg_gpumode_advice
- * has the outcome, which mode-json makes JSON of.
+ * vgpuctl simulate --propose: checks whether another mode of the GPU's scheduler would be better.
+ * policy/gpumode simulates the current mode and compares it with the measured figures.
+ * gpumode-candidates lists the modes that the platform supports. Each one is simulated and judged.
+ * struct vg_gpumode_advice contains the result, which mode-json converts to JSON.
  */
 #include "config.h"
 
@@ -74,7 +74,7 @@ simulate_propose_text_of(json_object *object, const char *path)
     return json_object_get_string(vg_output_member(object, path));
 }
 
-/* Of a VM: "alpha 8", "alpha 2 ms", or NULL. */
+/* Returns "alpha 8", "alpha 2 ms", or NULL. */
 static char *
 vm_text(json_object *vm)
 {
@@ -92,7 +92,7 @@ vm_text(json_object *vm)
                            (double)json_object_get_int64(quantum) / 1e6);
 }
 
-/* "weight alpha 8, beta 2", "turns of 2 ms" */
+/* Returns "weight alpha 8, beta 2" or "turns of 2 ms". */
 static char *
 parameters_text(json_object *parameters)
 {

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "cli/cli.h"
 
-/* A request as it was told. */
+/* A request as recorded. */
 struct kept {
     int64_t arrival_ns, end_ns, exec_ns; /* raw clock */
     uint32_t process;                    /* or VG_PROCESS_NO_ID */
@@ -19,21 +19,21 @@ struct kept {
 };
 
 struct collection {
-    GArray *requests; /* struct kept, by end */
-    uint64_t cut;     /* without an arrival */
+    GArray *requests; /* struct kept, sorted by end */
+    uint64_t cut;     /* requests without an arrival */
     bool enough;
 };
 
-/* While one device's stream is made. */
+/* The state while a device's stream is created. */
 struct making {
     struct vg_stream *stream;
     const vg_topology *topology;
     const vg_names *names;
     GArray *engine_names;  /* uint16_t */
-    GHashTable *vm_places; /* struct vg_process (NULL: the host) to place + 1 */
+    GHashTable *vm_places; /* struct vg_process (NULL for the host) -> place + 1 */
     GArray *requests;      /* struct vg_gpustream_request */
-    uint64_t beyond;       /* of more engines than there may be */
-    uint64_t of_host;      /* left out */
+    uint64_t beyond;       /* requests of engines beyond the maximum number */
+    uint64_t of_host;      /* requests of the host that are omitted */
     int64_t host_exec_ns;
 };
 
@@ -50,7 +50,7 @@ vg_stream_is_trace(const char *path)
         return false;
     if (S_ISDIR(is.st_mode))
         return true;
-    /* Reading a pipe would take what it has. */
+    /* Reading from a pipe would consume its data. */
     if (!S_ISREG(is.st_mode) || g_str_has_suffix(path, ".json") || !(file = fopen(path, "re")))
         return false;
     do
@@ -97,7 +97,7 @@ simulate_stream_collect(void *data, const struct vg_gpu_life *life)
         g_array_append_val(collection->requests, kept);
 }
 
-/* A record that does not name the device means the one that has the engine. */
+/* A record that does not name its device belongs to the device with this engine. */
 static void
 complete_devices(GArray *requests)
 {
@@ -135,7 +135,7 @@ engine_place(struct making *making, uint16_t name)
     return (int)scenario->n_engines - 1;
 }
 
-/* Only what can be printed: the simulator takes no other names. */
+/* Returns a printable name: the simulator accepts no other names. */
 static char *
 plain_name(const char *name)
 {
@@ -178,7 +178,7 @@ vm_place(struct making *making, const struct vg_process *process)
     return place - 1;
 }
 
-/* The VM whose request it is; NULL: the host's. */
+/* Returns the VM of the request, or NULL for the host. */
 static const struct vg_process *
 process_of(const struct making *making, const struct kept *kept)
 {
@@ -195,7 +195,7 @@ simulate_stream_add_request(struct making *making, const struct kept *kept, int6
 {
     const struct vg_process *process = process_of(making, kept);
 
-    /* What the host makes itself does not go through GVT-g. */
+    /* The host's own requests do not use GVT-g. */
     if (!process && making->stream->platform == VG_GPUMODE_GVT_G) {
         making->of_host++;
         making->host_exec_ns += kept->exec_ns;
@@ -314,7 +314,7 @@ make_stream(const struct vg_analysis *analysis, const GArray *kept, const struct
     return stream;
 }
 
-/* The analysed part, or what of it can be simulated. */
+/* Returns the analysed part, or the part of it that can be simulated. */
 static struct part
 find_part(const struct vg_analysis *analysis, const struct collection *collection)
 {
@@ -369,7 +369,7 @@ make_streams(const struct vg_analysis *analysis, const struct collection *collec
             make_stream(analysis, collection->requests, &part, device, options);
         bool wanted = !options->device || strcmp(options->device, stream->device) == 0;
         note_part(stream, &part, collection);
-        /* Without anything measured there is nothing on it, or too much. */
+        /* An unmeasured device is retained only to report that it has too many VMs. */
         if (wanted && (stream->measured || stream->scenario->vms->len > VG_GPUSCHED_VMS_MAX))
             g_ptr_array_add(streams, stream);
         else
@@ -379,7 +379,7 @@ make_streams(const struct vg_analysis *analysis, const struct collection *collec
     return streams;
 }
 
-/* VMs that nobody recorded are on the only device. */
+/* VMs without records are assigned to the only device. */
 static int
 finish_stream(struct vg_stream *stream, const struct vg_simulate_options *options, bool only,
               GError **err)
@@ -417,7 +417,7 @@ read_recording(struct vg_trace_args *args, vg_recording *take_recording,
     return streams;
 }
 
-/* What makes several devices too many, too. */
+/* Checks that there are streams, and that --weight does not apply to several devices. */
 static int
 check_streams(const GPtrArray *streams, const struct vg_simulate_options *options, GError **err)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A VM is a process with one vCPU thread, which queues its requests; a kernel thread for each
- * engine does the rest. The trace begins and ends with records of our own, so that it is as long as
- * the simulation. Kernels of the old generation are recorded as they were, with rings and global
- * seqnos.
+ * Writes a simulation as a trace. Each VM is a process with one vCPU thread, which queues its
+ * requests. A kernel thread per engine does the rest. Additional records at the start and end make
+ * the trace as long as the simulation. For the old kernel generation, the records are as these
+ * kernels wrote them, with rings and global seqnos.
  */
 #include "config.h"
 
@@ -17,7 +17,7 @@
 #include "model/topology.h"
 #include "trace/ctf-write.h"
 
-/* Process ids: of VM n, of its vCPU thread, of the kernel's threads. */
+/* The process IDs of VM n, of its vCPU thread, and of kernel threads. */
 #define VM_PID(vm)        (1000 + 10 * (int32_t)(vm))
 #define VCPU_TID(vm)      (VM_PID(vm) + 1)
 #define GVT_TID(engine)   (100 + (int32_t)(engine))
@@ -27,7 +27,7 @@
 #define STATUS_CANCELLED  (-ECANCELED)
 #define RECORDS_PER_CAUSE 4
 
-/* Rings as GVT-g numbers engines, and class and instance as i915 does. */
+/* The engines' numbers: rings in GVT-g, class and instance in i915. */
 static const struct engine_number {
     const char *name;
     uint8_t ring, class, instance;
@@ -117,12 +117,12 @@ static const struct vg_ctf_class classes[] = {
 struct writing {
     const struct vg_gpusched_scenario *scenario;
     vg_gpusched *sim;
-    GArray *records; /* struct vg_ctf_record: made and not yet handed out */
+    GArray *records; /* struct vg_ctf_record, not yet returned */
     guint given;
     bool begun, ended;
-    bool old;                                         /* records of the old generation */
-    uint32_t globals[VG_GPUSCHED_ENGINES_MAX];        /* seqno of the engine's request */
-    char comms[VG_GPUSCHED_ENGINES_MAX][VG_COMM_LEN]; /* of the engines' threads */
+    bool old;                                  /* whether to write records of the old generation */
+    uint32_t globals[VG_GPUSCHED_ENGINES_MAX]; /* the seqno of the engine's request */
+    char comms[VG_GPUSCHED_ENGINES_MAX][VG_COMM_LEN]; /* the names of the engines' threads */
     GRand *random;
     double lose;
     uint64_t lost; /* since the last record */
@@ -189,7 +189,7 @@ add_workload(struct writing *writing, const struct vg_gpusched_record *cause, en
     }
 }
 
-/* new and old: what the generations call it. */
+/* new and old are the record classes of the two generations. */
 static struct vg_ctf_record *
 simulate_trace_add_request(struct writing *writing, const struct vg_gpusched_record *cause,
                            enum class new, enum class old)
@@ -236,7 +236,7 @@ add_out(struct writing *writing, const struct vg_gpusched_record *cause, bool co
         record->values[5].u = completed;
 }
 
-/* A GPU whose engines have schedules of their own has no owner. */
+/* If the engines of a GPU are scheduled separately, the GPU has no owner. */
 static void
 add_switch(struct writing *writing, const struct vg_gpusched_record *cause)
 {
@@ -372,7 +372,8 @@ add_env(GArray *env, GPtrArray *texts, const char *name, char *take_text)
     g_array_append_val(env, entry);
 }
 
-/* Names of VMs go where analyses find them; a name that no VM can have is told now, not then. */
+/* Adds the VMs' names where analyses find them. Reports an invalid VM name now, not during an
+ * analysis. */
 static int
 simulate_trace_add_vms(const struct vg_gpusched_scenario *scenario, GArray *env, GPtrArray *texts,
                        GError **err)
@@ -439,7 +440,7 @@ vg_simulate_trace_write(const struct vg_gpusched_scenario *scenario, const char 
     struct writing writing = {
         .scenario = scenario,
         .lose = lose,
-        /* Kernels that cut a request short have the new records. */
+        /* Kernels with preemption of requests use the new records. */
         .old = scenario->generation == VG_GPUSCHED_OLD && is_of_gvtg(scenario->mode),
     };
     struct sigaction action = {.sa_handler = simulate_trace_on_signal}, old_int, old_term;

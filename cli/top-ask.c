@@ -10,11 +10,12 @@
 #include "base/thread.h"
 #include "cli/output.h"
 
-/* A window may be closed between two answers; then all are asked for again, but not for ever. */
+/* The maximum number of attempts: if a window is closed between two answers, all requests are
+ * repeated. */
 #define TRIES 3
 
 struct vg_top_asker {
-    vg_client *client; /* of the thread */
+    vg_client *client; /* only the thread uses it */
     vg_queue *questions;
     vg_queue *answers;
     vg_thread *thread;
@@ -55,7 +56,7 @@ ask_host(vg_client *client, json_object **ret, GError **err)
     return vg_client_get(client, "/v1/host", lists, ret, err);
 }
 
-/* *ret stays NULL where vgpud does not know the VM. */
+/* *ret stays NULL if vgpud does not know the VM. */
 static int
 ask_vm(vg_client *client, const char *id, json_object **ret, GError **err)
 {
@@ -73,7 +74,7 @@ ask_vm(vg_client *client, const char *id, json_object **ret, GError **err)
     return 0;
 }
 
-/* The store may fail and all else work. */
+/* A failure of the store must not affect the rest. */
 static void
 ask_history(vg_client *client, const struct vg_top_question *question, struct vg_top_detail *detail)
 {
@@ -89,7 +90,7 @@ ask_history(vg_client *client, const struct vg_top_question *question, struct vg
         detail->no_history = g_strdup(error->message);
 }
 
-/* The VMs, and the host behind them, which *host becomes. */
+/* Requests the VMs, and then the host. *host becomes the new host document. */
 static vg_top_look *
 ask_once(vg_client *client, const struct vg_top_question *question, json_object **host,
          GError **err)
@@ -110,7 +111,7 @@ ask_once(vg_client *client, const struct vg_top_question *question, json_object 
     return look;
 }
 
-/* seq counts what vgpud has published. */
+/* seq is the number of snapshots that vgpud has published. */
 static int64_t
 seq_of(json_object *host)
 {

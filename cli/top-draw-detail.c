@@ -8,10 +8,10 @@
 #include "cli/sparkline.h"
 #include "cli/top-draw.h"
 
-#define LABEL_COLUMNS 24 /* before a sparkline */
-#define PROCESSES_MAX 5  /* lines of them */
+#define LABEL_COLUMNS 24 /* the width of the label before a sparkline */
+#define PROCESSES_MAX 5  /* the maximum number of lines for processes */
 
-/* Draws on a grid as tall as it needs, of which the screen shows a part. */
+/* A page drawn on a grid of sufficient height, of which the screen shows a part. */
 struct page {
     vg_grid *grid;
     int row;
@@ -86,7 +86,7 @@ draw_history(const struct vg_top_detail *detail, struct page *page)
     draw_spark(page, "lost", VG_ATTR_LOST, detail->lost, detail);
 }
 
-/* One line of who took how much. */
+/* Draws a line with an aggressor and its share. */
 static void
 draw_taker(struct page *page, const char *who, double lost, double all, double per_s)
 {
@@ -99,7 +99,7 @@ draw_taker(struct page *page, const char *who, double lost, double all, double p
     vg_grid_put(page->grid, page->row++, 51, 8, true, VG_ATTR_PLAIN, vg_top_figure(text, per_s, 1));
 }
 
-/* The processes behind host:user: those that took most, and all others. */
+/* Draws the processes behind host:user: the largest ones, and the sum of the others. */
 static void
 draw_processes(const struct vg_top_model *model, double all, struct page *page)
 {
@@ -175,7 +175,7 @@ draw_vcpus(const struct vg_top_model *model, const struct vg_top_detail *detail,
             int decimals;
         } cells[] = {
             {vcpu->vcpu < 0 ? (double)NAN : (double)vcpu->vcpu, 0},
-            {0, 0}, /* the tid, which is not shortened */
+            {0, 0}, /* the tid, which is never cut */
             {rates.used, 3},
             {rates.guest * 100, 0},
             {rates.preempt, 3},

@@ -9,30 +9,30 @@
 
 #include "base/clock.h"
 
-/* Without an answer for so long, it is told. */
+/* The time without an answer after which this is shown. */
 #define SLOW_NS (3 * VG_NS_PER_S)
 
-/* A window should come in this many window lengths, or the figures are old. */
+/* The figures are old if no window arrives within this number of window lengths and this time. */
 #define OLD_WINDOWS 3
 #define OLD_MIN_NS  (5 * VG_NS_PER_S)
 
-#define TROUBLES_MAX 3 /* lines */
+#define TROUBLES_MAX 3 /* the maximum number of lines */
 
-/* Columns that a name has before others get any. */
+/* The width that the name gets before other columns get any. */
 #define NAME_WIDTH 30
 
-/* Of a smaller screen the VMs have all that there is. */
+/* On a smaller screen, all rows are for VMs. */
 #define HOST_ROWS_MIN 10
 
-/* Somebody waits for so much of the time: it is worth a look. */
+/* A pressure from this fraction of the time is highlighted. */
 #define PRESSURE_WARN 0.2
 
 static const struct {
     int min;
-    int max;  /* for text: it gets what it needs, up to this */
-    int rank; /* the highest goes first where there is no room */
+    int max;  /* the maximum width; a text column gets what it needs */
+    int rank; /* if space is missing, the column with the highest rank is omitted first */
 } layouts[VG_TOP_COLUMN_MAX] = {
-    /* Names that only differ at their ends are told apart before other columns get room. */
+    /* Long names that differ only at their ends take precedence over other columns. */
     [VG_TOP_VM] = {12, 48, 0},    [VG_TOP_CLASS] = {11, 11, 5},     [VG_TOP_USED] = {6, 6, 2},
     [VG_TOP_LOST] = {6, 6, 1},    [VG_TOP_PREEMPTIONS] = {6, 6, 3}, [VG_TOP_CULPRIT] = {15, 48, 4},
     [VG_TOP_GUEST] = {5, 5, 6},   [VG_TOP_GPU] = {4, 4, 7},         [VG_TOP_GPU_BUSY] = {5, 5, 8},
@@ -52,7 +52,7 @@ draw_time(const struct vg_top_model *model, vg_grid *grid, int row, int column,
         vg_grid_print(grid, row, column, VG_ATTR_WARN, "no window has been measured yet");
         return;
     }
-    /* To the second: decimals of windows that end between seconds would flicker. */
+    /* Whole seconds only: changing decimals would flicker. */
     vg_utc_format(look->end_ns / VG_NS_PER_S * VG_NS_PER_S, utc);
     column = vg_grid_print(grid, row, column, VG_ATTR_PLAIN, "%s  ", utc);
     if (look->replay) {
@@ -119,7 +119,7 @@ draw_totals(const struct vg_top_model *model, vg_grid *grid, int row)
         vg_grid_print(grid, row, column, VG_ATTR_DIM, ", no events lost");
 }
 
-/* What the whole host did in the newest window: one row, where it is known. The row behind. */
+/* Draws a row with the host's figures in the newest window, if known. Returns the next row. */
 static int
 draw_host(const vg_top_look *look, vg_grid *grid, int row)
 {
@@ -153,7 +153,7 @@ draw_host(const vg_top_look *look, vg_grid *grid, int row)
     return row + 1;
 }
 
-/* The row behind. */
+/* Returns the next row. */
 static int
 draw_troubles(const vg_top_look *look, vg_grid *grid, int row)
 {
@@ -175,7 +175,7 @@ draw_troubles(const vg_top_look *look, vg_grid *grid, int row)
     return row;
 }
 
-/* The row behind. */
+/* Returns the next row. */
 static int
 draw_head(const struct vg_top_model *model, vg_grid *grid, const struct vg_top_now *now)
 {
@@ -206,7 +206,7 @@ top_draw_text_of(const struct vg_top_model *model, const struct vg_top_row *row,
     return text ? text : "-";
 }
 
-/* The name of the culprit keeps its column, the figure behind it is in one of its own. */
+/* The culprit's name and its figure have separate columns. */
 static void
 draw_culprit(const struct vg_top_row *row, vg_grid *grid, int at, int column, int width,
              enum vg_grid_attr attr)
@@ -246,7 +246,7 @@ draw_cell(const struct vg_top_model *model, const struct vg_top_row *row, vg_gri
     }
 }
 
-/* What the text in a column needs, of all rows. */
+/* Returns the width for the longest text of a column. */
 static int
 needed(const struct vg_top_model *model, enum vg_top_column column, bool utf8)
 {
@@ -262,7 +262,7 @@ needed(const struct vg_top_model *model, enum vg_top_column column, bool utf8)
     return CLAMP(most, layouts[column].min, layouts[column].max);
 }
 
-/* Nothing is known of it, of any row. */
+/* Returns whether a column is unknown in all rows. */
 static bool
 is_empty(const struct vg_top_model *model, enum vg_top_column column)
 {
@@ -278,7 +278,7 @@ is_empty(const struct vg_top_model *model, enum vg_top_column column)
     return model->rows->len > 0;
 }
 
-/* The highest goes first where there is no room: of those that are empty, then of the others. */
+/* Returns the rank for omitting a column: empty columns are omitted before all others. */
 static int
 rank_of(const struct vg_top_model *model, enum vg_top_column column)
 {
@@ -292,7 +292,7 @@ min_width(const struct vg_top_model *model, enum vg_top_column column, bool utf8
     return column == VG_TOP_VM ? MIN(needed(model, column, utf8), NAME_WIDTH) : layouts[column].min;
 }
 
-/* 0: there is no room for the column. */
+/* Sets the width of each column, or 0 to omit it. */
 static void
 choose_widths(const struct vg_top_model *model, int room, bool utf8, int ret[VG_TOP_COLUMN_MAX])
 {
@@ -395,10 +395,10 @@ static const char *const help_keys[][2] = {
     {"q", "quit"},
 };
 
-/* Keys, a title, and columns. */
+/* The keys, a title, and the columns. */
 #define HELP_LINES ((int)G_N_ELEMENTS(help_keys) + 1 + VG_TOP_COLUMN_MAX)
 
-/* Draws line i of the help; false: there is no such line. */
+/* Draws line i of the help. Returns false if there is no such line. */
 static bool
 draw_help_line(vg_grid *grid, int row, size_t i)
 {
@@ -429,7 +429,7 @@ draw_help(struct vg_top_model *model, vg_grid *grid, int row)
         row++;
 }
 
-/* Where in the list the screen is, if not all of it is there: at the right end of the foot. */
+/* Draws the position in the list at the right end of the foot, unless all rows are visible. */
 static void
 draw_position(const struct vg_top_model *model, vg_grid *grid, int row)
 {
@@ -492,7 +492,7 @@ vg_top_draw(struct vg_top_model *model, vg_grid *grid, const struct vg_top_now *
         else
             draw_list(model, grid, row);
     }
-    /* Last: on a low screen it covers what reaches into it. */
+    /* Drawn last, as it covers other rows on a low screen. */
     vg_grid_put(grid, vg_grid_rows(grid) - 1, 0, vg_grid_columns(grid), false, VG_ATTR_PLAIN, "");
     draw_foot(model, grid, now);
 }

@@ -10,10 +10,10 @@
 #include "cli/output.h"
 #include "cli/sparkline.h"
 
-/* The number of alerts that are named. */
+/* The maximum number of alerts named. */
 #define ALERTS_NAMED_MAX 3u
 
-/* In the range in which two can be subtracted. */
+/* Limits a count to a range where differences cannot overflow. */
 static int64_t
 read_count(json_object *object, const char *path)
 {
@@ -34,7 +34,7 @@ read_bool(json_object *object, const char *path)
     return json_object_get_boolean(vg_output_member(object, path));
 }
 
-/* The caller frees it; NULL: it is not there, or null. */
+/* Returns NULL if the member is missing or null. The caller frees the text. */
 static char *
 read_text(json_object *object, const char *path)
 {
@@ -113,7 +113,7 @@ vm_free(void *data)
     g_free(vm);
 }
 
-/* All names of a VM in lower case, a line each. The caller frees it. */
+/* Returns all names of a VM in lower case, one per line. The caller frees it. */
 static char *
 top_look_names(json_object *object)
 {
@@ -174,7 +174,7 @@ read_troubles(json_object *parts)
     return troubles;
 }
 
-/* Names the first alerts that are raised; the caller frees it. NULL: there is none. */
+/* Returns the names of the first current alerts, or NULL if there are none. The caller frees it. */
 static char *
 top_look_name_alerts(json_object *alerts)
 {
@@ -193,7 +193,7 @@ top_look_name_alerts(json_object *alerts)
     return g_string_free(names, n == 0);
 }
 
-/* A time of the newest window as a part of it. */
+/* Returns a time as a fraction of the newest window. */
 static double
 read_share(json_object *told, const char *path, int64_t length_ns)
 {
@@ -288,7 +288,7 @@ add_process(GPtrArray *processes, json_object *item, char *take_name, int64_t le
     g_ptr_array_add(processes, process);
 }
 
-/* Those behind host:user in a lost_to of so much time. */
+/* Returns the processes behind host:user in lost_to, as fractions of length_ns. */
 static GPtrArray *
 read_processes(json_object *lost_to, int64_t length_ns)
 {

@@ -52,7 +52,7 @@ vg_top_model_clear(struct vg_top_model *model)
 
 /* ---- figures ---- */
 
-/* What has become less began anew. */
+/* A counter that has decreased was restarted. */
 static double
 grown(int64_t now, int64_t before)
 {
@@ -133,7 +133,7 @@ compare_takers(const void *a, const void *b)
     return strcmp(left->who, right->who);
 }
 
-/* Who took CPU time of a VM in the period, most first. */
+/* Lists the aggressors of a VM in the period, in descending order. */
 static void
 find_takers(const struct vg_top_vm *vm, const struct vg_top_vm *before, int64_t period_ns,
             GArray *ret)
@@ -184,7 +184,7 @@ vg_top_row_value(const struct vg_top_row *row, enum vg_top_column column)
     }
 }
 
-/* Unknown is last in either direction. */
+/* Unknown values come last in both directions. */
 static int
 compare_values(double left, double right, bool reverse)
 {
@@ -217,7 +217,7 @@ top_model_compare_rows(const void *a, const void *b, void *data)
     return order != 0 ? order : strcmp(left->vm->id, right->vm->id);
 }
 
-/* The selected VM stays selected wherever it goes; one that is gone leaves its place to another. */
+/* Finds the new row of the selected VM. If the VM no longer exists, the row stays selected. */
 static void
 find_selected(struct vg_top_model *model)
 {
@@ -243,8 +243,8 @@ sort_rows(struct vg_top_model *model)
     find_selected(model);
 }
 
-/* By id, of the look that the figures are compared with; NULL: since the start. The caller puts
- * it. */
+/* Indexes the VMs of the base answer by id. The result is empty for figures since the start. The
+ * caller unrefs it. */
 static GHashTable *
 index_base(const struct vg_top_model *model)
 {
@@ -258,7 +258,7 @@ index_base(const struct vg_top_model *model)
     return vms;
 }
 
-/* Whether it is in the list; the VM of the detail always is. */
+/* Returns whether the list contains the VM. The VM of the detail is always included. */
 static bool
 takes_vm(const struct vg_top_model *model, const struct vg_top_vm *vm)
 {
@@ -298,7 +298,7 @@ make_rows(struct vg_top_model *model)
 
 /* ---- looks ---- */
 
-/* Paused, the figures stay; but a detail that was opened meanwhile is filled. */
+/* While paused, the figures stay unchanged, but a newly opened detail is filled. */
 static void
 take_paused(struct vg_top_model *model, vg_top_look *look)
 {
@@ -445,7 +445,7 @@ sort_by(struct vg_top_model *model, enum vg_top_column column)
     sort_rows(model);
 }
 
-/* Steps to go for a key that moves; 0: it does not. */
+/* Returns the number of rows by which a key moves the selection, or 0. */
 static int
 steps_of(const struct vg_top_model *model, int key)
 {
@@ -471,7 +471,7 @@ steps_of(const struct vg_top_model *model, int key)
 
 /* ---- typing ---- */
 
-#define TYPED_MAX      64 /* bytes */
+#define TYPED_MAX      64 /* in bytes */
 #define INTERVAL_MIN_S 0.1
 #define INTERVAL_MAX_S 86400.0
 
@@ -495,7 +495,7 @@ begin_typing(struct vg_top_model *model, enum vg_top_typing what)
         set_filter(model);
 }
 
-/* Nothing typed changes nothing. */
+/* An empty input changes nothing. */
 static enum vg_top_action
 take_interval(struct vg_top_model *model)
 {
@@ -518,7 +518,7 @@ erase_typed(GString *typed)
         g_string_truncate(typed, (gsize)(g_utf8_prev_char(typed->str + typed->len) - typed->str));
 }
 
-/* The list follows what is typed; Enter ends that, Escape takes it back. */
+/* The list is filtered during typing. Enter ends the input, Escape clears it. */
 static enum vg_top_action
 key_typed(struct vg_top_model *model, int key)
 {
@@ -548,7 +548,7 @@ key_in_list(struct vg_top_model *model, int key)
     int steps = steps_of(model, key);
 
     if (key == VG_KEY_HOME) {
-        /* The first row then stays selected, whoever is there. */
+        /* The first row then stays selected, whichever VM it shows. */
         g_clear_pointer(&model->selected, g_free);
         model->selected_row = 0;
     } else if (steps != 0) {

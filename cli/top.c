@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The loop of `vgpuctl top`: keys, signals and answers in, screens out. All that takes time is done
- * by the asker's thread, so that keys are answered while vgpud hangs; and what is shown can be
- * tested without a terminal:
+ * The main loop of `vgpuctl top`: handles keys, signals and answers, and draws the screen. The
+ * asker's thread performs everything that takes time, so that keys work while vgpud hangs. All
+ * output can be tested without a terminal:
  *
- *   top-ask     (own thread) asks /v1/host, /v1/vms, and of one VM more
+ *   top-ask     (own thread) requests /v1/host, /v1/vms, and the details of one VM
  *               -> top-look, plain data -> queue -> the loop
- *   top-model   keys, looks -> rates between two looks, rows, order, selection; pure
- *   top-draw    model -> grid: cells with the characters and what they mean; pure
- *   screen      grid -> the terminal; the only file that knows curses
+ *   top-model   keys, answers -> rates between two answers, rows, order, selection; pure
+ *   top-draw    model -> grid: cells with the characters and their attributes; pure
+ *   screen      grid -> the terminal; the only file that uses curses
  */
 #include "config.h"
 
@@ -32,9 +32,9 @@ struct top {
     struct vg_top_model model;
     vg_screen *screen;
     vg_top_asker *asker;
-    int64_t asked_ns; /* CLOCK_MONOTONIC, the last time */
-    bool asking;      /* an answer is waited for */
-    bool ask_again;   /* when it is there: it will not have all that is wanted */
+    int64_t asked_ns; /* CLOCK_MONOTONIC, the time of the last request */
+    bool asking;      /* whether an answer is pending */
+    bool ask_again;   /* send another request after the pending answer, which will be incomplete */
 };
 
 static void
@@ -77,7 +77,7 @@ draw(struct top *top)
     vg_screen_draw(top->screen, grid);
 }
 
-/* false: that was the key to quit. */
+/* Returns false if the key was the one to quit. */
 static bool
 take_keys(struct top *top)
 {
@@ -104,7 +104,7 @@ interval_ns(const struct top *top)
     return (int64_t)(top->model.interval_s * (double)VG_NS_PER_S);
 }
 
-/* Until the next look is due or the screen tells old news. */
+/* Returns the time until the next request, or until the age must be redrawn. */
 static int
 wait_ms(const struct top *top)
 {
@@ -115,7 +115,7 @@ wait_ms(const struct top *top)
     return (int)(MAX(ns, 0) / VG_NS_PER_MS) + (ns > 0);
 }
 
-/* Until it is left; VG_E_IO: the terminal is gone. */
+/* Runs until the user quits. Fails with VG_E_IO if the terminal is gone. */
 static int
 loop(struct top *top, GError **err)
 {
@@ -141,8 +141,8 @@ loop(struct top *top, GError **err)
     }
 }
 
-/* The first look is taken before there is a screen, so that a vgpud that is not there ends the
- * program with a message, as in all other commands. */
+/* Waits for the first answer before it opens the screen, so that a missing vgpud ends the program
+ * with a message, as in all other commands. */
 static int
 top_run(struct top *top, const struct vg_remote_args *remote, GError **err)
 {
@@ -178,7 +178,7 @@ vg_top_run(const struct vg_remote_args *remote, double interval_s, int *ret_stat
     vg_top_model_init(&top.model);
     top.model.interval_s = interval_s;
     int status = top_run(&top, remote, &error);
-    /* First, so that nobody waits for his terminal while a question is given up. */
+    /* Restore the terminal first, before waiting for the end of a request. */
     vg_screen_close(top.screen);
     vg_top_asker_free(top.asker);
     vg_top_model_clear(&top.model);

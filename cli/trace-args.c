@@ -21,11 +21,11 @@
 #define WINDOW_MAX_S       86400.0
 #define PROBLEMS_ON_STDERR 5
 
-/* So many odd records, if they are more than 1 % of all, are worth a word. A lost record leaves one
- * or two. */
+/* The minimum number of odd records for a warning, if they exceed 1 % of all. A lost record causes
+ * one or two. */
 #define ODD_RECORDS_TOLD 20
 
-/* Of VMs in one warning. */
+/* The maximum number of VMs named in a warning. */
 #define NAMES_ON_STDERR 10
 
 enum { KEY_BEGIN = 0x100, KEY_END, KEY_WINDOW, KEY_VM_MAP, KEY_HOST, KEY_CONFIG, KEY_NO_PROGRESS };
@@ -147,8 +147,7 @@ vg_trace_args_clear(struct vg_trace_args *args)
     g_clear_pointer(&args->aliases, vg_aliases_unref);
 }
 
-/* The directory that `vgpuctl record` made is a trace, with the names of its VMs, unless others are
- * given. */
+/* A directory made by `vgpuctl record` is a trace with a VM map, unless another map is given. */
 static void
 use_recording(struct vg_trace_args *args)
 {
@@ -176,7 +175,7 @@ vg_trace_args_open(struct vg_trace_args *args, GError **err)
         if (vg_file_read(args->vm_map, VG_VM_MAP_TEXT_MAX, &args->vm_map_text, &args->vm_map_size,
                          err) < 0)
             return NULL;
-        /* Before a long trace is read: is the map good? */
+        /* Check the map before reading a long trace. */
         unused = vg_topology_new();
         if (vg_vm_map_apply(args->vm_map, args->vm_map_text, args->vm_map_size, unused, err) < 0)
             return NULL;
@@ -216,8 +215,8 @@ vg_trace_args_options(struct vg_trace_args *args, const vg_recording *recording)
     };
 }
 
-/* Whoever plans with the snapshot should know that some of the recording is missing; NULL: none is.
- */
+/* Returns a note for the planner if a part of the recording is missing, or NULL. The caller frees
+ * it. */
 static char *
 damage_note(const struct vg_trace_args *args, const struct vg_analysis *analysis)
 {
@@ -256,7 +255,8 @@ is_many(uint64_t odd, const vg_recording *recording)
     return odd >= ODD_RECORDS_TOLD && odd > recording->events / 100;
 }
 
-/* Of a VM map that the user gave: a recording names VMs that did nothing, too. */
+/* Warns of names in the user's VM map that match no record. A recording also contains the names of
+ * idle VMs. */
 static void
 trace_args_warn_names(const struct vg_trace_args *args, const struct vg_analysis *analysis)
 {
@@ -279,7 +279,7 @@ trace_args_warn_names(const struct vg_trace_args *args, const struct vg_analysis
     vg_cli_warn("%s: no record has an ID that the VM map contains for %s", args->vm_map, text->str);
 }
 
-/* VMs that are known by one thread of which no record tells the process. */
+/* Warns of VMs that are known only by a thread whose process no record identifies. */
 static void
 trace_args_warn_threads(const vg_recording *recording, const vg_topology *topology)
 {
@@ -296,7 +296,7 @@ trace_args_warn_threads(const vg_recording *recording, const vg_topology *topolo
                     recording->name, n);
 }
 
-/* What is not recorded, and what is not known without it. Who is no VM has no figures here. */
+/* Warns of events that were not recorded, and of the VM figures that are unknown without them. */
 static void
 trace_args_warn_missing(const struct vg_analysis *analysis)
 {

@@ -42,7 +42,7 @@ vm_movable_add(GString *to, int width, const char *text)
         to->str[at] = '-';
 }
 
-/* Names the programs of which the guest does not know whether they could be brought back. */
+/* Appends the names of programs for which the guest does not know whether they can be restored. */
 static void
 vm_movable_add_unknown(GString *to, int width, const GPtrArray *programs)
 {

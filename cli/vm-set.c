@@ -13,7 +13,7 @@ enum { KEY_POLICY = 0x300 };
 
 struct vm_set_args {
     struct vg_online_args online;
-    const char *policy; /* NULL if it is not given */
+    const char *policy; /* NULL if not given */
 };
 
 static int

@@ -15,15 +15,15 @@
 
 #define DAY_S 86400
 
-/* Clocks of two machines differ a little. */
+/* The other machine's clock may be slightly ahead. */
 #define FUTURE_NS (2 * VG_NS_PER_S)
 
-/* Seconds since the epoch have at most so many digits: until 2286. */
+/* The maximum number of digits of seconds since the epoch, sufficient until 2286. */
 #define EPOCH_DIGITS_MAX 10
 
 /* ---- reading ---- */
 
-/* At most `most` digits, at least one; moves on. */
+/* Reads one to `most` digits. Advances *at. */
 static bool
 when_take_number(const char **at, size_t most, int64_t *ret)
 {
@@ -38,7 +38,7 @@ when_take_number(const char **at, size_t most, int64_t *ret)
     return true;
 }
 
-/* Exactly two digits. */
+/* Reads exactly two digits. Advances *at. */
 static bool
 when_take_two(const char **at, int *ret)
 {
@@ -49,7 +49,7 @@ when_take_two(const char **at, int *ret)
     return true;
 }
 
-/* "2h30m", to the end. */
+/* Reads "2h30m" up to the end. */
 static bool
 when_take_duration(const char *at, int64_t *ret_ns)
 {
@@ -79,7 +79,7 @@ when_take_duration(const char *at, int64_t *ret_ns)
     return true;
 }
 
-/* "1795200000", "1795200000.5", "@1795200000" */
+/* Reads "1795200000", "1795200000.5" or "@1795200000". */
 static bool
 when_take_epoch(const char *at, int64_t *ret_ns)
 {
@@ -99,7 +99,7 @@ when_take_epoch(const char *at, int64_t *ret_ns)
     return !*at;
 }
 
-/* A date of the calendar, or a word; *ret's date is set. */
+/* Reads a date or a word such as "today", and sets the date in *ret. */
 static bool
 when_take_day(const char **at, int64_t now_ns, struct tm *ret)
 {
@@ -152,7 +152,7 @@ when_take_clock(const char **at, struct tm *ret, int64_t *ret_fraction_ns)
     return ret->tm_hour <= 23 && ret->tm_min <= 59 && ret->tm_sec <= 59;
 }
 
-/* "Z", "UTC", "+01:00", "+0100", to the end; *ret_local: there is none. */
+/* Reads "Z", "UTC", "+01:00" or "+0100" up to the end. *ret_local is true if there is no zone. */
 static bool
 when_take_zone(const char *at, bool *ret_local, int *ret_s)
 {
@@ -176,7 +176,7 @@ when_take_zone(const char *at, bool *ret_local, int *ret_s)
     return true;
 }
 
-/* Whether the calendar has this day, and the local clock this time. */
+/* Checks that the calendar has this day, and the local clock this time. */
 static int
 when_resolve(const char *text, struct tm *tm, bool local, int zone_s, bool word, int64_t *ret_s,
              GError **err)
@@ -201,7 +201,7 @@ when_resolve(const char *text, struct tm *tm, bool local, int zone_s, bool word,
     return 0;
 }
 
-/* 1: it is a date or a time of the clock; 0: it is none; -1: *err. */
+/* Returns 1 for a date or a time of day, 0 for anything else, or -1 and *err. */
 static int
 when_take_date(const char *text, int64_t now_ns, int64_t *ret_ns, GError **err)
 {
@@ -238,7 +238,7 @@ when_take_date(const char *text, int64_t now_ns, int64_t *ret_ns, GError **err)
     return 1;
 }
 
-/* A time of the clock alone that is still to come was probably meant of yesterday. */
+/* Reports a time in the future. A time without a date may have been meant for the previous day. */
 static int
 when_refuse_future(const char *text, int64_t now_ns, GError **err)
 {
@@ -288,8 +288,8 @@ when_epoch(const struct vg_when *when, int64_t now_ns)
     return when->relative ? now_ns - when->ns : when->ns;
 }
 
-/* Tells whether a time of the clock alone is still to come today, as the end of a shift of work
- * is: up to then means up to now. */
+/* Returns whether a time without a date is later today, such as the end of a shift. "Until" this
+ * time then means until now. */
 static bool
 when_is_later_today(const char *text, int64_t now_ns)
 {
