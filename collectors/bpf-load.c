@@ -21,11 +21,12 @@
 #include "model/event.h"
 #include "model/trouble.h"
 
-/* The cost of entering and leaving a program beside what it measures itself: an estimate, with
- * which a run of one that has nothing to do comes to 40 ns. The slowdown of a load that is not
- * watched (tools/bench live), some three runs an operation, was 30 to 230 ns for each. */
+/* The estimated cost of entering and leaving a program, in addition to what the program measures
+ * itself. With it, a run of a program that has nothing to do costs 40 ns. The slowdown of a load
+ * that is not watched (tools/bench live), at about three runs per operation, was 30 to 230 ns
+ * each. */
 #define DISPATCH_NS 25
-/* The place of KVM's tracepoints, if it is a module; it may be built in. */
+/* The directory of KVM's tracepoints if KVM is a module. KVM may also be built in. */
 #define KVM_MODULE "/sys/module/kvm"
 
 #define PROGRAMS_MAX 8
@@ -34,7 +35,7 @@
 #define THREADS_BYTES (VG_BPF_SLOTS * sizeof(struct vg_bpf_thread))
 G_STATIC_ASSERT(sizeof(struct vg_bpf_thread) % 8 == 0);
 
-/* A check so soon after the last one proves nothing: perhaps nobody was switched meanwhile. */
+/* A check so soon after the last one proves nothing: there may have been no switch since. */
 #define CHECK_NS (50 * VG_NS_PER_MS)
 
 struct vg_bpf {
@@ -44,9 +45,9 @@ struct vg_bpf {
     struct ring_buffer *notes;
     void (*take)(void *data, const struct vg_bpf_note *note); /* while notes are taken */
     void *take_data;
-    bool had_kvm;                 /* when it was loaded */
-    uint32_t links[PROGRAMS_MAX]; /* their ids, in the order of the skeleton's programs; 0: none */
-    uint64_t checked_events;      /* that programs had been run for at the last check */
+    bool had_kvm;                 /* when the skeleton was loaded */
+    uint32_t links[PROGRAMS_MAX]; /* ids in the order of the skeleton's programs; 0: none */
+    uint64_t checked_events;      /* runs of the programs at the last check */
     int64_t checked_ns;
     uint64_t costed_events;
     uint64_t missed;
@@ -54,7 +55,7 @@ struct vg_bpf {
 
 /* ---- loading ---- */
 
-/* sched_switch tells the state of who leaves since 5.18. */
+/* Returns whether sched_switch reports the state of the previous thread, as it does since 5.18. */
 static bool
 switch_has_state(const struct btf *btf)
 {
@@ -67,7 +68,7 @@ switch_has_state(const struct btf *btf)
     return type && btf_is_func_proto(type) && btf_vlen(type) >= 5;
 }
 
-/* Sets the constants of programs before they are loaded. */
+/* Sets the programs' constants before they are loaded. */
 static void
 configure(struct vcpu_bpf *skeleton, struct btf *btf)
 {
@@ -123,7 +124,7 @@ refused(int status, GError **err)
     return vg_error_set_detail(err, denied ? VG_TROUBLE_BPF_DENIED : VG_TROUBLE_NONE);
 }
 
-/* Maps an array of the programs; NULL and *err if that fails. */
+/* Maps an array of the programs. Returns NULL and sets *err on failure. */
 static void *
 map_array(const struct bpf_map *map, size_t bytes, GError **err)
 {
@@ -174,8 +175,8 @@ link_id(const struct bpf_link *link)
     return link && bpf_obj_get_info_by_fd(bpf_link__fd(link), &info, &size) == 0 ? info.id : 0;
 }
 
-/* Returns the link of a program; the skeleton's link pointers stand one after the other, in the
- * order of its programs. */
+/* Returns the link of a program. The skeleton's link pointers are adjacent, in the order of its
+ * programs. */
 static struct bpf_link **
 link_at(const vg_bpf *bpf, unsigned i)
 {
@@ -195,8 +196,8 @@ has_kvm(void)
     return access(KVM_MODULE, F_OK) == 0;
 }
 
-/* Attaches all programs except those of KVM. libbpf's own function for that cannot leave programs
- * out before 1.0. */
+/* Attaches all programs except those of KVM. libbpf's own function cannot omit programs before
+ * 1.0. */
 static int
 bpf_attach(vg_bpf *bpf)
 {
@@ -222,8 +223,8 @@ bpf_load(vg_bpf *bpf, const char *proc, GError **err)
     int status = vcpu_bpf__load(bpf->skeleton);
     if (status == 0)
         status = bpf_attach(bpf);
-    /* The kernel's type information, megabytes that are read for a moment, goes back to the system
-     * and not into the allocator's stock. */
+    /* Return the memory of the kernel's type information to the system. It takes megabytes, but
+     * only for a moment. */
     malloc_trim(0);
     if (status < 0)
         return refused(status, err);
@@ -244,10 +245,10 @@ vg_bpf_load(const char *proc, GError **err)
     vg_bpf *bpf = g_new0(vg_bpf, 1);
 
 #if !defined(LIBBPF_MAJOR_VERSION) || LIBBPF_MAJOR_VERSION < 1
-    /* Makes functions fail as in 1.0. */
+    /* Makes functions fail as in libbpf 1.0. */
     libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
 #endif
-    /* libbpf's messages go into errors. */
+    /* Errors contain libbpf's messages. */
     libbpf_set_print(NULL);
     if (bpf_load(bpf, proc, err) == 0)
         return bpf;
@@ -265,7 +266,7 @@ vg_bpf_free(vg_bpf *bpf)
     if (bpf->memory.threads)
         munmap(bpf->memory.threads, THREADS_BYTES);
     ring_buffer__free(bpf->notes);
-    /* The number of a link that was closed by others may be another file's by now. */
+    /* If another process closed a link, its number may belong to another file by now. */
     for (int i = 0; bpf->skeleton && i < bpf->skeleton->skeleton->prog_cnt; i++) {
         struct bpf_link *link = *link_at(bpf, (unsigned)i);
         if (link && i < PROGRAMS_MAX && link_id(link) != bpf->links[i])
@@ -341,7 +342,7 @@ vg_bpf_check(vg_bpf *bpf, GError **err)
     int64_t now_ns = vg_clock_monotonic_ns();
     if (now_ns - bpf->checked_ns < CHECK_NS)
         return 0;
-    /* At least this thread was switched to. */
+    /* There was at least one switch: to this thread. */
     if (events == bpf->checked_events)
         return vg_error(err, VG_E_EXTERNAL, "the kernel no longer calls the BPF programs");
     bpf->checked_events = events;

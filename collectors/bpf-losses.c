@@ -13,23 +13,23 @@ struct cell {
 struct vg_bpf_cells {
     int map_fd;
     uint64_t evictions; /* as of the last reading */
-    GArray *copies; /* struct cell, by slot; of processes those that came since the last reading */
-    GHashTable *spent; /* slot -> struct vg_bpf_cell: what processes had in cells that are gone */
+    GArray *copies;     /* struct cell, by slot; processes': only since the last reading */
+    GHashTable *spent;  /* slot -> struct vg_bpf_cell: the sum of processes' deleted cells */
 };
 
 struct loss {
     uint32_t holder;
     int64_t ns;
     uint64_t count;
-    int64_t cell_ns; /* of a process: of these, in cells that are gone by the next reading */
+    int64_t cell_ns; /* for processes: the part in cells that are deleted before the next reading */
     uint64_t cell_count;
 };
 
 struct vg_bpf_given {
-    GArray *told; /* struct loss, since the beginning */
+    GArray *told; /* struct loss, since the start */
     GArray *sums; /* struct loss, of one reading */
-    /* Losses to processes, each of which is in one of the above, too. */
-    GArray *told_processes; /* of those that the last reading had */
+    /* Losses to processes. The above arrays also contain these losses. */
+    GArray *told_processes; /* of the previous reading */
     GArray *processes;      /* of one reading */
 };
 
@@ -70,7 +70,7 @@ add_spent(vg_bpf_cells *cells, const struct cell *cell)
     spent->count += cell->value.count;
 }
 
-/* Cells of processes make room in the kernel for those that come later. */
+/* Deletes processes' cells in the kernel to free space for later ones. */
 static void
 take_processes(vg_bpf_cells *cells)
 {
@@ -83,7 +83,7 @@ take_processes(vg_bpf_cells *cells)
     }
 }
 
-/* Drops the cells of processes; the others stay in their order. */
+/* Drops processes' cells. The others keep their order. */
 static void
 drop_processes(vg_bpf_cells *cells)
 {
@@ -105,7 +105,7 @@ compare_slots(const void *a, const void *b)
     return (x->key.slot > y->key.slot) - (x->key.slot < y->key.slot);
 }
 
-/* Finds the first copy of a slot, or where it would be. */
+/* Finds the first copy of a slot, or its place if there is none. */
 static guint
 first_of(const vg_bpf_cells *cells, uint32_t slot)
 {
@@ -222,7 +222,7 @@ add_cell(GArray *processes, const struct cell *cell)
     loss->cell_count += cell->value.count;
 }
 
-/* Everything that the thread ever lost, by holder. */
+/* Sums up everything that the thread ever lost, by holder. */
 static void
 sum_up(vg_bpf_given *given, const struct vg_bpf_reading *reading, uint32_t slot,
        const vg_bpf_cells *cells)
@@ -250,8 +250,8 @@ sum_up(vg_bpf_given *given, const struct vg_bpf_reading *reading, uint32_t slot,
         bpf_losses_add(sums, VG_BPF_HOLDER_USER, (int64_t)spent->ns, spent->count);
 }
 
-/* Part of what was told of all processes together goes to each. What one had in a cell is not in
- * the next reading. */
+/* Distributes the loss that was reported for all processes among them. The next reading does not
+ * contain what a process had in a cell. */
 static void
 tell_processes(vg_bpf_given *given, int64_t left_ns, uint64_t left_count,
                const struct vg_bpf_losses_sink *sink)
@@ -265,7 +265,7 @@ tell_processes(vg_bpf_given *given, int64_t left_ns, uint64_t left_count,
         left_count -= count;
         if (ns > 0 || count > 0)
             sink->tell_process(sink->data, (int32_t)(sum->holder & VG_BPF_PID_MASK), ns, count);
-        /* Losses that were reported too early are not reported again. */
+        /* Do not report losses again that were reported too early. */
         sum->ns = MAX(MAX(sum->ns, told.ns) - sum->cell_ns, 0);
         sum->count -= sum->cell_count;
     }
@@ -301,7 +301,7 @@ vg_bpf_given_take(vg_bpf_given *given, const struct vg_bpf_reading *reading, uin
     tell_processes(given, user_ns, user_count, sink);
     if (left_ns == 0)
         return;
-    /* Nobody knows the holder of losses that found no room anywhere. */
+    /* The holder of losses that found no space anywhere is unknown. */
     bpf_losses_find(given->told, VG_BPF_HOLDER_UNKNOWN)->ns += left_ns;
     sink->tell(sink->data, VG_BPF_HOLDER_UNKNOWN, left_ns, 0);
 }

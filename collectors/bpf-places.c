@@ -5,8 +5,8 @@
 
 #include "model/window.h"
 
-/* Returns the counts of the place of a CPU at the last reading; 0 if the CPU got the place
- * since. */
+/* Returns the counts of a CPU's place at the last reading, or 0 if the CPU got the place
+ * afterwards. */
 static struct vg_bpf_place
 last_of(const struct vg_bpf_places *places, unsigned i, uint32_t cpu)
 {

@@ -23,7 +23,7 @@ seq_begin(const uint32_t *seq)
     return __atomic_load_n(seq, __ATOMIC_ACQUIRE);
 }
 
-/* Tells if the sequence number has not changed, and nobody was in the middle of a write. */
+/* Returns whether the sequence number has not changed, and no write was in progress. */
 static bool
 seq_held(const uint32_t *seq, uint32_t begun)
 {
@@ -35,7 +35,7 @@ typedef uint64_t __attribute__((may_alias)) word;
 G_STATIC_ASSERT(sizeof(struct vg_bpf_thread) % sizeof(word) == 0);
 G_STATIC_ASSERT(sizeof(struct vg_bpf_cpu) % sizeof(word) == 0);
 
-/* Word by word: the kernel may write to it meanwhile, which seq_held() tells afterwards. */
+/* Copies word by word. seq_held() detects afterwards whether the kernel wrote in the meantime. */
 static void
 copy_shared(void *to, const void *from, size_t bytes)
 {
@@ -64,8 +64,8 @@ add_loss(struct vg_bpf_reading *reading, uint32_t holder, int64_t ns, uint64_t c
         (struct vg_bpf_loss){.holder = holder, .ns = ns, .count = count};
 }
 
-/* Reads what each holder had of the open wait, of which wait_ns is left, up to now; the programs do
- * the same when it ends. */
+/* Reads each holder's part of the open wait up to now. wait_ns of this wait is left. The programs
+ * do the same when the wait ends. */
 static void
 read_wait(const struct vg_bpf_thread *thread, const struct vg_bpf_cpu *cpu, uint64_t now_ns,
           uint64_t wait_ns, struct vg_bpf_reading *reading)
@@ -127,7 +127,7 @@ vg_bpf_is_wait(enum vg_bpf_state state)
     return state == VG_BPF_WAIT_PREEMPT || state == VG_BPF_WAIT_WAKE;
 }
 
-/* Adds time in a state, in which nobody is known to have held the CPU. */
+/* Adds time in a state. Nothing is known to have held the CPU during a wait. */
 static void
 add_span(struct vg_bpf_reading *reading, enum vg_bpf_state state, int64_t ns)
 {
@@ -136,8 +136,8 @@ add_span(struct vg_bpf_reading *reading, enum vg_bpf_state state, int64_t ns)
         add_loss(reading, VG_BPF_HOLDER_UNKNOWN, ns, 0);
 }
 
-/* Adds the time up to the first event, as that tells it. For a thread that ran, the kernel has
- * counted the time: it may have got its CPU without an event. */
+/* Adds the time up to the first event, in the state that the event reports. For a thread that ran,
+ * the kernel has counted the time, because the thread may have got its CPU without an event. */
 static void
 add_inferred(struct vg_bpf_reading *reading, enum vg_bpf_state was, int64_t ns, int64_t counted_ns)
 {
@@ -168,8 +168,8 @@ add_before(struct vg_bpf_reading *reading, const struct vg_bpf_thread *thread,
     if (!reading->seen || told_ns == to_ns)
         return;
     int64_t left_ns = to_ns - told_ns, counted_ns = left_ns;
-    /* A thread that was assumed to run does so up to its first event; neither stolen nor interrupt
-     * time is counted in it, and no wait. */
+    /* A thread that was assumed to run does so until its first event. The counter excludes stolen
+     * time, interrupt time and waits. */
     bool ran = assumed->state == VG_BPF_RUNNING && told_ns > from_ns;
     if (!ran && thread->first_exec_ns != 0)
         counted_ns = (int64_t)(thread->first_exec_ns - assumed->exec_ns);
@@ -193,7 +193,7 @@ add_open(struct vg_bpf_reading *reading, const struct vg_bpf_thread *thread,
         add_state(&reading->cpu, reading->state, open_ns);
         return;
     }
-    /* It got its CPU without an event, as the programs will find out when it leaves it. */
+    /* The thread got its CPU without an event. The programs detect this when it leaves the CPU. */
     if (exec_now_ns > thread->exec_ns)
         ran_ns = MIN((int64_t)(exec_now_ns - thread->exec_ns), open_ns);
     place->run_ns += (uint64_t)ran_ns;
@@ -260,7 +260,7 @@ vg_bpf_record_read(const struct vg_bpf_thread *shared,
         const struct vg_bpf_cpu *waited_for =
             vg_bpf_is_wait((enum vg_bpf_state)thread.state) ? cpu_of(data, thread.cpu) : NULL;
         bool whole = !waited_for || copy_cpu(waited_for, &cpu);
-        /* Nothing happened to it up to now. */
+        /* Nothing happened to the thread up to now. */
         int64_t now_ns = now();
         if (whole && seq_held(&shared->seq, begun)) {
             sum_up(&thread, waited_for ? &cpu : NULL, assumed, now_ns, ret);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Calls of settle that a withdrawn slot waits for. */
+/* The number of calls of settle for which a withdrawn slot waits. */
 #define QUARANTINE 2
 
 struct withdrawn {
@@ -18,7 +18,7 @@ struct vg_bpf_slots {
     GArray *free_slots;    /* uint32_t */
     GArray *free_pages;    /* uint16_t */
     GArray *withdrawn;     /* struct withdrawn, oldest first */
-    uint8_t *tids_of_page; /* [VG_BPF_PAGES]: how many are watched there */
+    uint8_t *tids_of_page; /* [VG_BPF_PAGES]: number of watched threads in each page */
     unsigned used;
 };
 
@@ -32,8 +32,8 @@ vg_bpf_slots_new(const struct vg_bpf_memory *memory)
     slots->free_pages = g_array_sized_new(FALSE, FALSE, sizeof(uint16_t), VG_BPF_PAGES);
     slots->withdrawn = g_array_new(FALSE, FALSE, sizeof(struct withdrawn));
     slots->tids_of_page = g_new0(uint8_t, VG_BPF_PAGES);
-    /* Add the last ones first, so that low ones are taken first and the rest of the memory is not
-     * touched. */
+    /* Add the highest ones first, so that low slots are used first and the rest of the memory is
+     * not touched. */
     for (uint32_t slot = VG_BPF_SLOTS - 1; slot > 0; slot--)
         g_array_append_val(slots->free_slots, slot);
     for (uint16_t page = VG_BPF_PAGES - 1; page > 0; page--)
@@ -53,7 +53,7 @@ vg_bpf_slots_free(vg_bpf_slots *slots)
     g_free(slots);
 }
 
-/* Everything about it is written before it can be found. */
+/* Makes a thread's record visible, after everything else in it has been written. */
 static void
 map_tid(vg_bpf_slots *slots, int32_t tid, uint32_t slot)
 {
@@ -80,8 +80,8 @@ unmap_tid(vg_bpf_slots *slots, int32_t tid)
     __atomic_store_n(&slots->memory.tid_slots[page][tid % VG_BPF_PAGE_TIDS], 0, __ATOMIC_RELEASE);
     if (--slots->tids_of_page[page] > 0)
         return;
-    /* A program that has just read the number of this page may find another thread's slot in it,
-     * if the page is taken at once: the record says whose it is. */
+    /* If the page is reused immediately, a program that has just read its number may find another
+     * thread's slot in it. The record then shows whose slot it is. */
     __atomic_store_n(page_of, 0, __ATOMIC_RELEASE);
     g_array_append_val(slots->free_pages, page);
 }
@@ -113,7 +113,8 @@ vg_bpf_slots_withdraw(vg_bpf_slots *slots, uint32_t slot)
     slots->used--;
 }
 
-/* Nobody writes to this record any more. Who still waits for a CPU there waits for ever. */
+/* Ends the wait of a record that no program writes to any more. Otherwise it would wait for a CPU
+ * indefinitely. */
 static void
 stop_waiting(vg_bpf_slots *slots, const struct vg_bpf_thread *thread)
 {

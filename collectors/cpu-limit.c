@@ -9,17 +9,17 @@
 #include "host/proc-text.h"
 
 #define CPU_LIMIT_PATH_MAX 1024
-/* libvirt has a group per vCPU, in that of the VM, in a scope, in a slice. */
+/* libvirt creates a group per vCPU, in the VM's group, in a scope, in a slice. */
 #define CPU_LIMIT_LEVELS 8
-/* A VM that was kept from its CPUs for less than this part of its time is not looked at. */
+/* A VM that was kept from its CPUs for less than 1/100 of its time is not checked. */
 #define CPU_LIMIT_PART 100
-/* Windows after which a VM that no quota has stopped so far is looked at again. */
+/* After this many windows, a VM that no quota has stopped so far is checked again. */
 #define CPU_LIMIT_ROUNDS 16
 
 struct cpu_limit_vm {
     int64_t throttled_ns;
-    int64_t untold_ns; /* of it: told as a loss by no window yet */
-    uint64_t read;     /* the round of the last look; 0: none */
+    int64_t untold_ns; /* the part that no window has reported as a loss yet */
+    uint64_t read;     /* round of the last reading; 0: none */
     uint64_t seen;
 };
 
@@ -37,7 +37,7 @@ vg_cpu_limits_new(const char *proc, const char *cgroup)
 
     limits->proc = proc;
     limits->cgroup = cgroup;
-    limits->round = 1; /* a look in round 0 is none */
+    limits->round = 1; /* 0 means that a VM was not read */
     limits->vms = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     return limits;
 }
@@ -51,8 +51,8 @@ vg_cpu_limits_free(vg_cpu_limits *limits)
     g_free(limits);
 }
 
-/* Adds what a control group tells, and those that it is in, to the sums of their levels, unless
- * they were seen before. */
+/* Adds the throttled time of a control group and of the groups that contain it to the sums of their
+ * levels, unless they were counted before. */
 static void
 cpu_limit_read_groups(const vg_cpu_limits *limits, char *path, GHashTable *seen,
                       int64_t sums[CPU_LIMIT_LEVELS])
@@ -70,8 +70,8 @@ cpu_limit_read_groups(const vg_cpu_limits *limits, char *path, GHashTable *seen,
     }
 }
 
-/* Returns how long quotas have kept the threads of a VM's vCPUs from their CPUs: the most that one
- * level tells, because two of them may stop a thread at the same time. */
+/* Returns how long quotas have kept a VM's vCPU threads from their CPUs. This is the maximum of all
+ * levels, because two levels may stop a thread at the same time. */
 static int64_t
 cpu_limit_read(const vg_cpu_limits *limits, const struct vg_vm_sample *sample)
 {
@@ -91,7 +91,7 @@ cpu_limit_read(const vg_cpu_limits *limits, const struct vg_vm_sample *sample)
     return most;
 }
 
-/* Takes a part of a loss away. */
+/* Removes a part of a loss. */
 static int64_t
 cpu_limit_take(struct vg_lost_to *lost, int64_t ns)
 {
@@ -115,8 +115,8 @@ cpu_limit_take_processes(GArray *processes, double left)
     }
 }
 
-/* Takes what idle CPUs did not explain from all others, in proportion: nobody tells which of them
- * ran while the quota would have kept the VM away anyhow. */
+/* Takes what idle CPUs did not explain from all other holders in proportion. It is unknown which of
+ * them ran while the quota would have kept the VM away anyway. */
 static int64_t
 cpu_limit_take_from_all(struct vg_vm_sample *sample, int64_t ns)
 {
@@ -164,7 +164,7 @@ cpu_limit_settle_vm(const vg_cpu_limits *limits, struct cpu_limit_vm *vm,
     int64_t throttled_ns = cpu_limit_read(limits, sample);
 
     if (vm->read == limits->round - 1) {
-        /* The kernel tells the time of a stop when it is over. */
+        /* The kernel reports the time of a stop when the stop ends. */
         int64_t due = vm->untold_ns + MAX(throttled_ns - vm->throttled_ns, 0);
         int64_t ns = MIN(due, sample->cpu.preempt_ns);
         vm->untold_ns = MIN(due - ns, sample->cpu.preempt_ns);

@@ -27,11 +27,11 @@ struct fault {
     struct faults faults;
     GRand *random;
     int64_t windows;
-    vg_report *held; /* comes after the next one */
-    /* While it runs. */
+    vg_report *held; /* sent after the next one */
+    /* While the thread runs: */
     vg_thread *self;
     const struct vg_report_sink *sink;
-    /* For the hanging thread. */
+    /* For the hanging thread: */
     pthread_mutex_t lock;
     pthread_cond_t woken;
 };
@@ -156,7 +156,7 @@ happens(struct fault *fault, double rate)
     return g_rand_double(fault->random) < rate;
 }
 
-/* Hangs until somebody wants the thread to stop. */
+/* Hangs until the thread is to stop. */
 static void
 hang(struct fault *fault)
 {
@@ -205,7 +205,7 @@ put(void *data, struct vg_report *take_report)
         put_window(fault, g_steal_pointer(&report));
         return;
     }
-    /* After the end nothing comes, late or not. */
+    /* Nothing may follow the end, so pass the held report first. */
     if (report->kind == VG_REPORT_END)
         pass(fault, g_steal_pointer(&fault->held));
     pass(fault, g_steal_pointer(&report));

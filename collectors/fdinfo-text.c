@@ -7,7 +7,7 @@
 
 #include <glib.h>
 
-/* A region may be told in several ways; the later of these is the better one. */
+/* The keys that may report a region, from worst to best. */
 enum region_rank { RANK_NONE, RANK_TOTAL, RANK_MEMORY, RANK_RESIDENT };
 
 struct region {
@@ -24,7 +24,7 @@ struct reading {
     unsigned n_regions;
 };
 
-/* A line in two: the key, without the colon, and the value, without the blanks around it. */
+/* The parts of a line: the key without the colon, and the value without the blanks around it. */
 struct pair {
     const char *key;
     size_t key_length;
@@ -38,7 +38,7 @@ is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Splits a line; false: it is no pair. */
+/* Splits a line. Returns false if it is not a pair. */
 static bool
 split(const char *line, size_t length, struct pair *ret)
 {
@@ -65,8 +65,8 @@ key_is(const struct pair *pair, const char *key)
     return pair->key_length == strlen(key) && memcmp(pair->key, key, pair->key_length) == 0;
 }
 
-/* Takes the name behind PREFIX in a key; false: there is no such prefix, or the name does not
- * fit. */
+/* Extracts the name after PREFIX in a key. Returns false if the key does not have this prefix, or
+ * the name does not fit. */
 static bool
 fdinfo_text_take_name(const struct pair *pair, const char *prefix, char *ret, size_t size)
 {
@@ -80,7 +80,7 @@ fdinfo_text_take_name(const struct pair *pair, const char *prefix, char *ret, si
     return g_str_is_ascii(ret);
 }
 
-/* "123", "123 ns", "123 KiB": the number times what the unit stands for. */
+/* Parses "123", "123 ns" or "123 KiB" and multiplies the number by the unit. */
 static bool
 take_number(const struct pair *pair, uint64_t *ret)
 {
@@ -123,7 +123,7 @@ take_word(const struct pair *pair, char *ret, size_t size)
     }
 }
 
-/* Finds or adds an engine; NULL: there are too many. */
+/* Finds or adds an engine. Returns NULL if there are too many. */
 static struct vg_fdinfo_engine *
 fdinfo_text_need_engine(struct vg_fdinfo *info, const char *name)
 {
@@ -154,7 +154,7 @@ need_region(struct reading *reading, const char *name)
     return region;
 }
 
-/* Reads a line about an engine; false: it tells of none. */
+/* Reads a line about an engine. Returns false if the line is about something else. */
 static bool
 read_engine(struct reading *reading, const struct pair *pair)
 {
@@ -258,7 +258,7 @@ sum_memory(const struct reading *reading)
     return (int64_t)(has_local ? local : all);
 }
 
-/* Without a counter there is nothing to tell of an engine. */
+/* Removes the engines that have no counter. */
 static void
 keep_counters(struct reading *reading)
 {

@@ -11,7 +11,7 @@
 
 #include "model/names.h"
 
-/* Devices of one host. */
+/* The maximum number of devices of one host. */
 #define CARDS_MAX 256
 
 struct card {
@@ -68,7 +68,7 @@ vg_gpu_cards_free(vg_gpu_cards *cards)
 
 /* ---- reading ---- */
 
-/* Reads the last part of the target of drm/NAME/LINK; empty: there is none. */
+/* Reads the last component of the link drm/NAME/LINK, or an empty string if there is none. */
 static void
 read_link(const vg_gpu_cards *cards, const char *name, const char *link, char ret[VG_NAME_SIZE])
 {
@@ -81,7 +81,7 @@ read_link(const vg_gpu_cards *cards, const char *name, const char *link, char re
     g_strlcpy(ret, slash ? slash + 1 : target, VG_NAME_SIZE);
 }
 
-/* "card0", but not its connectors, "card0-HDMI-A-1". */
+/* Returns whether the name is that of a card ("card0"), not a connector ("card0-HDMI-A-1"). */
 static bool
 is_card(const char *name)
 {
@@ -140,7 +140,7 @@ vg_gpu_cards_read(vg_gpu_cards *cards)
 
 /* ---- asking ---- */
 
-/* "0000:03:00.0" */
+/* Returns whether the name is a PCI address ("0000:03:00.0"). */
 static bool
 is_pci(const char *name)
 {
@@ -163,8 +163,8 @@ is_told_so(const struct card *card, const char *told)
     return strcmp(card->minor, told) == 0 || g_ascii_strcasecmp(card->kernel, told) == 0;
 }
 
-/* Finds the only card that works for clients with this driver, or with any if it is empty; NULL:
- * there is none, or several. */
+/* Finds the only render device with this driver, or with any driver if it is empty. Returns NULL if
+ * there is none, or more than one. */
 static const struct card *
 only_one(const vg_gpu_cards *cards, const char *driver)
 {

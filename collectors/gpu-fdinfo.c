@@ -27,18 +27,18 @@
 
 #define NAME "fdinfo"
 
-/* Descriptors above this are left out; those of a process that has more. */
+/* Ignore descriptors above this number, and further DRM files of a process that has more. */
 #define FD_LIMIT    65536
 #define DRM_FDS_MAX 1024
-/* Stands for a listing: the descriptor is one of the DRM files. */
+/* In a listing's place: the descriptor is one of the DRM files. */
 #define IS_DRM UINT32_MAX
-/* Descriptors of a VM without a client are listed this often; of one with, in each window. */
+/* The time between two listings of a VM without a client; otherwise each window has one. */
 #define RELIST_NS (2 * VG_NS_PER_S)
-/* A number may have become another file since it was seen; everything is looked at again. */
+/* A descriptor may have become another file since it was seen, so everything is read again. */
 #define RECHECK_NS (10 * VG_NS_PER_S)
-/* Without links that means to read all of fdinfo. */
+/* Without links, this requires reading all of fdinfo. */
 #define RECHECK_SLOW_NS (60 * VG_NS_PER_S)
-/* Files between two beats of the heart. */
+/* Number of files between two heartbeats. */
 #define READS_PER_BEAT 256
 
 struct client_key {
@@ -48,7 +48,7 @@ struct client_key {
 
 struct engine {
     char name[sizeof(((struct vg_fdinfo_engine *)NULL)->name)];
-    uint64_t busy_ns; /* the most that was told */
+    uint64_t busy_ns; /* the maximum that was reported */
     uint64_t cycles;
     uint64_t total_cycles;
     int64_t untold_ns; /* work after the end of the last window */
@@ -58,7 +58,7 @@ struct client {
     struct client_key key; /* first */
     uint64_t generation;   /* of the last reading */
     int64_t read_ns;
-    int64_t told_ns; /* up to when its work was told: the end of a window, or its first reading */
+    int64_t told_ns; /* end of the reported work: the end of a window, or the first reading */
     int64_t memory_bytes;
     unsigned n_engines;
     struct engine engines[VG_FDINFO_ENGINES_MAX];
@@ -67,19 +67,19 @@ struct client {
 struct drm_fd {
     int32_t fd;
     bool listed;
-    bool known; /* key says whose it is */
+    bool known; /* key is valid */
     struct client_key key;
 };
 
 struct process {
     uint32_t vm_id;
-    int64_t list_ns; /* next time */
+    int64_t list_ns; /* time of the next listing */
     int64_t recheck_ns;
     uint64_t generation;
     uint32_t listing;
-    GArray *seen;    /* uint32_t by fd: the listing in which it was last no DRM file, or IS_DRM */
-    GArray *drm;     /* struct drm_fd */
-    unsigned n_mute; /* DRM files whose driver tells of no client, since the last recheck */
+    GArray *seen; /* uint32_t by fd: the last listing in which it was not a DRM file, or IS_DRM */
+    GArray *drm;  /* struct drm_fd */
+    unsigned n_mute; /* DRM files whose driver reports no client, since the last recheck */
     bool denied;
     bool no_links;
     bool had_client;
@@ -93,15 +93,15 @@ struct source {
     GHashTable *clients;   /* struct client_key -> struct client */
     uint64_t generation;
     unsigned reads;
-    unsigned with_clients; /* VMs */
-    unsigned with_mute;    /* VMs with files whose driver tells of no client */
+    unsigned with_clients; /* number of VMs */
+    unsigned with_mute;    /* VMs with files whose driver reports no client */
     unsigned n_mute;       /* such files */
     unsigned with_quiet;   /* VMs whose clients have no engine so far */
     bool has_driver;
     bool denied;
 };
 
-/* The reading of one process: of a VM's own, or of a helper of it. */
+/* The reading of one process, which belongs to a VM or is one of its helpers. */
 struct round {
     struct source *source;
     const struct vg_proc_vm *vm;
@@ -154,8 +154,8 @@ gpu_fdinfo_fd_of(const char *name)
     return *name == '\0' && fd < FD_LIMIT ? fd : -1;
 }
 
-/* Tells if the target has the name of a DRM device, in whatever directory: QEMU may have a /dev of
- * its own. */
+/* Returns whether the target has the name of a DRM device in any directory: QEMU may have its own
+ * /dev. */
 static bool
 is_drm_name(const char *target)
 {
@@ -259,7 +259,7 @@ list_fds(const struct round *round)
 
 /* ---- clients ---- */
 
-/* Returns the growth of a counter. It may fall back, and then catches up. */
+/* Returns the growth of a counter. The counter may fall back, and then catches up. */
 static uint64_t
 gpu_fdinfo_advance(uint64_t *most, uint64_t now)
 {
@@ -269,7 +269,7 @@ gpu_fdinfo_advance(uint64_t *most, uint64_t now)
     return more;
 }
 
-/* Returns the work of an engine since the last reading, for all engines that it stands for. */
+/* Returns the work of an engine, or of all engines that it represents, since the last reading. */
 static int64_t
 work_of(struct engine *engine, const struct vg_fdinfo_engine *now, int64_t span_ns)
 {
@@ -286,9 +286,9 @@ work_of(struct engine *engine, const struct vg_fdinfo_engine *now, int64_t span_
     return (int64_t)MIN(MIN(work_ns, limit_ns), (double)VG_TIME_MAX);
 }
 
-/* Finds or adds an engine. One that appears while its client is known has not worked before: amdgpu
- * tells only of engines that have. Cycles, which run also without work, begin with the first
- * reading. NULL: there are too many. */
+/* Finds or adds an engine. An engine that appears after its client has done no work before, because
+ * amdgpu reports only engines that have worked. Cycles also run without work, so they count from
+ * the first reading. Returns NULL if there are too many engines. */
 static struct engine *
 gpu_fdinfo_need_engine(struct client *client, const struct vg_fdinfo_engine *now)
 {
@@ -385,7 +385,7 @@ is_read(const struct source *source, const struct client_key *key)
     return client && client->generation == source->generation;
 }
 
-/* Reads a descriptor; false: it is no DRM file (any more), or none that can be told from others. */
+/* Reads a descriptor. Returns false if it is not a DRM file (any more), or has no client. */
 static bool
 read_fd(const struct round *round, struct drm_fd *drm)
 {
@@ -393,7 +393,7 @@ read_fd(const struct round *round, struct drm_fd *drm)
     char path[PATH_MAX], text[VG_FDINFO_TEXT_MAX];
     struct vg_fdinfo info;
 
-    /* This is a copy of a descriptor that was read. */
+    /* This descriptor is a duplicate of one that was already read. */
     if (drm->known && is_read(source, &drm->key))
         return true;
     snprintf(path, sizeof(path), "%s/%d/fdinfo/%d", source->proc, round->pid, drm->fd);
@@ -434,7 +434,7 @@ need_process(struct source *source, uint32_t vm_id, int32_t pid)
     return process;
 }
 
-/* Returns false if it has no client. */
+/* Returns false if the process has no client. */
 static bool
 gpu_fdinfo_read_process(struct round *round)
 {

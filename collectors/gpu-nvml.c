@@ -17,7 +17,7 @@
 /* The pause after a first failure; it doubles each time, up to this many times as long. */
 #define RETRY_NS  (30 * VG_NS_PER_S)
 #define RETRY_MAX 32
-/* GPUs of a host; NVML has told of 16 at most. */
+/* The maximum number of GPUs of a host. NVML has reported 16 at most. */
 #define DEVICES_MAX 64
 
 struct source {
@@ -31,7 +31,7 @@ struct source {
     bool loaded;
     bool initialised;
     GPtrArray *devices; /* vg_nvml_device */
-    char *problem;      /* why there is nothing to see, or less than there is; or NULL */
+    char *problem;      /* why there is nothing to see, or less than exists; or NULL */
     bool less;          /* there should be more */
 };
 
@@ -111,11 +111,11 @@ try_to_start(struct source *source, int64_t now_ns)
     shut_down(source);
     source->problem = g_strdup(err->message);
     source->base.trouble = (enum vg_trouble)vg_error_detail(err);
-    /* Most hosts do not have it. */
+    /* Most hosts do not have the library. */
     source->less = !g_error_matches(err, VG_ERROR, VG_E_NOT_FOUND);
 }
 
-/* Tells if some device does not answer, or not any more. */
+/* Returns whether a device does not answer (any more). */
 static bool
 has_lost(const struct source *source)
 {

@@ -30,46 +30,46 @@
 
 #define RETRY_NS (5 * VG_NS_PER_S)
 
-/* Of a socket, as its proxy counts them. */
+/* The counters of a socket, as its proxy counts them. */
 struct counters {
     int64_t done, turns, wait_ns, run_ns;
 };
 
-/* A socket, as it was read last. */
+/* The last reading of a socket. */
 struct reading {
     struct counters counters;
-    struct counters untold;          /* of them, what was after the end of the last window */
-    int64_t told_ns;                 /* CLOCK_MONOTONIC, up to when they were told */
-    int64_t lacked_ns, open;         /* commands that had come, and were not done */
-    int64_t at_ns;                   /* likewise; 0: it was not read yet */
+    struct counters untold;          /* the part after the end of the last window */
+    int64_t told_ns;                 /* CLOCK_MONOTONIC, end of the reported time */
+    int64_t lacked_ns, open;         /* unfinished commands */
+    int64_t at_ns;                   /* CLOCK_MONOTONIC; 0: not read yet */
     GHashTable *took;                /* ns -> commands; both int64_t */
-    char device[VG_GPU_DEVICE_SIZE]; /* of its last client; empty: there was none */
+    char device[VG_GPU_DEVICE_SIZE]; /* of the last client; empty: there was none */
 };
 
 struct proxy {
     char *path;
-    vg_proxy_control *control; /* NULL: there is none */
+    vg_proxy_control *control; /* NULL: not connected */
     int64_t retry_ns;
-    int64_t asked_ns;  /* and it has not answered; 0: nothing is asked */
-    bool is_silent;    /* for longer than a window waits */
-    GPtrArray *answer; /* struct vg_proxy_socket; NULL: none since it was asked */
+    int64_t asked_ns;  /* time of the unanswered request; 0: none */
+    bool is_silent;    /* longer than a window waits */
+    GPtrArray *answer; /* struct vg_proxy_socket; NULL: no answer to the last request */
     int64_t answered_ns;
-    char *why; /* why there is no answer; NULL: there is, or it may still come */
+    char *why; /* why there is no answer; NULL: there is one, or it may still come */
 };
 
 struct source {
     struct vg_gpu_source base; /* first */
     GPtrArray *proxies;        /* struct proxy */
     GHashTable *sockets;       /* pid and path -> struct reading */
-    GString *strangers;        /* names that are of no VM here, or of several */
-    unsigned n_vms;            /* that have a socket */
-    int64_t missed_ns;         /* before the window that was read last */
+    GString *strangers;        /* names that match no VM here, or several */
+    unsigned n_vms;            /* number of VMs that have a socket */
+    int64_t missed_ns;         /* missed time before the last window */
     int epoll_fd;              /* readable when a proxy answers */
 };
 
-/* How long commands took that count in one row. */
+/* How long the commands of one row took. */
 struct took {
-    const struct vg_proc_vm *vm; /* NULL: of the host's GPU */
+    const struct vg_proc_vm *vm; /* NULL: the host's GPU */
     char device[VG_GPU_DEVICE_SIZE];
     struct vg_histogram latency;
 };
@@ -138,7 +138,7 @@ gpu_proxy_latency_of(const struct round *round, const struct vg_proc_vm *vm, con
     return &took->latency;
 }
 
-/* Adds to latency, unless it is NULL, what there is more than at the last reading, and keeps it. */
+/* Saves the counts and adds their growth since the last reading to latency, unless it is NULL. */
 static void
 gpu_proxy_advance_took(struct reading *last, const GPtrArray *now, struct vg_histogram *latency)
 {
@@ -158,7 +158,7 @@ gpu_proxy_advance_took(struct reading *last, const GPtrArray *now, struct vg_his
 
 /* ---- a window ---- */
 
-/* Returns the VM of this name or UUID, libvirt's own first; NULL: none has it, or n_found have. */
+/* Finds a VM by name or UUID, libvirt's own first. Returns NULL if none or n_found VMs have it. */
 static const struct vg_proc_vm *
 gpu_proxy_find_vm(const GPtrArray *vms, const char *name, unsigned *n_found)
 {
@@ -176,7 +176,7 @@ gpu_proxy_find_vm(const GPtrArray *vms, const char *name, unsigned *n_found)
     return *n_found == 1 ? found : NULL;
 }
 
-/* Returns what the counters have grown by since the last reading, and keeps them. */
+/* Saves the counters and returns their growth since the last reading. */
 static struct counters
 gpu_proxy_advance(struct reading *last, const struct counters *now)
 {
@@ -189,8 +189,8 @@ gpu_proxy_advance(struct reading *last, const struct counters *now)
                              .run_ns = now->run_ns - before.run_ns};
 }
 
-/* Adds what earlier windows left out, and takes away what came after this window, which the next
- * one counts, or before it, while the proxy did not answer, which none counts. */
+/* Adds what earlier windows left out. Subtracts what came after this window, for the next one, and
+ * what came before it while the proxy did not answer. */
 static void
 gpu_proxy_cut(const struct round *round, struct reading *last, struct counters *more,
               int64_t now_ns)
@@ -260,8 +260,8 @@ gpu_proxy_part(int64_t ns, int64_t span_ns)
     return span_ns > 0 ? CLAMP((double)ns / (double)span_ns, 0.0, 1.0) : 0;
 }
 
-/* Tells of a socket since its last reading. A command counts when it is done: while some were not,
- * at both readings, the socket wanted the GPU all the time between. */
+/* Reports the use of a socket since its last reading. A command counts when it is done. If commands
+ * were open at both readings, the socket wanted the GPU for the whole time in between. */
 static void
 gpu_proxy_tell_use(const struct round *round, const struct vg_proxy_socket *socket,
                    struct reading *last, int64_t run_ns, int64_t now_ns)

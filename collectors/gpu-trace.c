@@ -31,29 +31,29 @@
 
 #define NAME "tracepoints"
 
-/* A record is in its ring so long after the time that it carries, whatever interrupted it. */
+/* A record is in its ring this long after its timestamp, whatever interrupted the write. */
 #define SLACK_NS VG_NS_PER_MS
-/* Bytes of each CPU's ring, and of all together. A job of the DRM scheduler has some ten records of
- * 100 bytes, so that 128 KiB are 130 jobs. */
+/* Sizes in bytes of each CPU's ring, and of all rings together. A job of the DRM scheduler has
+ * about ten records of 100 bytes, so 128 KiB hold 130 jobs. */
 #define RING_BYTES  (128 * 1024)
 #define RINGS_BYTES (16 * 1024 * 1024)
-/* Drivers are loaded now and then. */
+/* Check for new drivers this often. */
 #define LOOK_NS (10 * VG_NS_PER_S)
 /* The pause after a first failure; it doubles each time, up to this many times as long. */
 #define RETRY_NS  (30 * VG_NS_PER_S)
 #define RETRY_MAX 32
-/* The number of windows in a row above the budget that are too many. */
+/* This many windows in a row above the budget are too many. */
 #define DEAR_WINDOWS 3
 /* The maximum number of known threads, and the number of those checked in each window. */
 #define THREADS_MAX   8192
 #define SWEEP_THREADS 1024
-/* The driver whose queues are schedulers of their own. */
+/* The driver whose queues have their own schedulers. */
 #define XE "xe"
 
 struct vm {
-    struct vg_proc_vm seen; /* as the scan has it, or had it last; without vCPUs */
-    uint32_t process_id;    /* of the topology */
-    GArray *engines;        /* struct vg_gpu_sample of nothing: those it has used */
+    struct vg_proc_vm seen; /* from the last scan with this VM; without vCPUs */
+    uint32_t process_id;    /* in the topology */
+    GArray *engines; /* struct vg_gpu_sample without work: the engines that the VM has used */
     uint64_t generation;
 };
 
@@ -61,39 +61,39 @@ struct source {
     struct vg_gpu_source base; /* first */
     char *proc;
     char *drm;
-    char *tracefs; /* NULL: its usual place */
+    char *tracefs; /* NULL: the usual directory */
     double budget;
     const struct vg_gpu_rings *rings;
     void *rings_data;
     vg_gpu_cards *cards;
     bool has_driver;
-    /* While it is not open: */
+    /* While it is closed: */
     int64_t first_retry_ns;
     int64_t backoff_ns;
     int64_t retry_ns;
-    char *problem; /* why; or NULL */
-    bool less;     /* there should be more */
-    /* While it is: */
-    void *handle; /* of the rings; NULL: it is not open */
+    char *problem; /* why it is closed; or NULL */
+    bool less;     /* more should be available */
+    /* While it is open: */
+    void *handle; /* the rings; NULL: closed */
     GArray *tracepoints;
     vg_perf_merge *merge;
     vg_topology *topology;
     vg_gpu_ledger *ledger;
-    GHashTable *vms; /* id of the scan -> struct vm */
+    GHashTable *vms; /* id in the scan -> struct vm */
     uint64_t generation;
     int64_t opened_ns;
-    int64_t fed_ns; /* the ledger is there */
+    int64_t fed_ns; /* end of what the ledger contains */
     int64_t look_ns;
     uint32_t swept;
     struct vg_perf_counts told;
     uint64_t lost;                  /* in this window */
     bool lost_last;                 /* in the last window */
-    uint16_t devices[VG_NAMES_MAX]; /* by number: that of the common name; VG_NAME_NONE: ask */
-    uint16_t engines[VG_NAMES_MAX]; /* the same of a queue's class; its own: it is none */
-    bool unknown_device;            /* a name that no card has, or not yet */
+    uint16_t devices[VG_NAMES_MAX]; /* number of the common name; VG_NAME_NONE: not known yet */
+    uint16_t engines[VG_NAMES_MAX]; /* number of the queue's class; its own if not a queue */
+    bool unknown_device;            /* a name that no card has (yet) */
     /* Its cost: */
     int64_t drain_ns; /* in this window */
-    int64_t spent_ns; /* in the kernel, in the last one */
+    int64_t spent_ns; /* in the kernel, in the last window */
     unsigned dear_windows;
 };
 
@@ -147,7 +147,7 @@ common_device(struct source *s, uint16_t told, bool is_gpu)
     if (told == VG_NAME_NONE || s->devices[told] != VG_NAME_NONE)
         return s->devices[told];
     const char *device = vg_gpu_cards_device(s->cards, gpu_trace_text_of(s, told));
-    /* A fence may be of anything. */
+    /* A fence may belong to any device. */
     if (!device && !is_gpu)
         return told;
     s->unknown_device |= !device;
@@ -155,7 +155,7 @@ common_device(struct source *s, uint16_t told, bool is_gpu)
     return s->devices[told];
 }
 
-/* "rcs17": a queue of xe's, by its number in the GuC, whose class is "rcs". */
+/* Returns the class of an xe queue. Of "rcs17", it is "rcs"; 17 is the number in the GuC. */
 static uint16_t
 gpu_trace_class_of(struct source *s, uint16_t engine)
 {
@@ -174,8 +174,8 @@ gpu_trace_class_of(struct source *s, uint16_t engine)
     return s->engines[engine];
 }
 
-/* Tells if the engine is a queue of xe's. Only jobs of the scheduler that have a number lack the
- * device. */
+/* Returns whether the engine is a queue of xe. Of the records without a device, only the
+ * scheduler's jobs have a number. */
 static bool
 is_queue(const struct source *s, const struct vg_event *event)
 {
@@ -189,7 +189,7 @@ is_queue(const struct source *s, const struct vg_event *event)
 
 /* ---- events ---- */
 
-/* Asks once who makes requests: the kernel tells numbers only. false: there are too many. */
+/* Adds a request's thread and reads its name. Returns false if there are too many threads. */
 static bool
 meet_thread(struct source *s, const struct vg_event *event)
 {
@@ -212,8 +212,8 @@ meet_thread(struct source *s, const struct vg_event *event)
     return true;
 }
 
-/* Tells if the event names the owner: making a request or taking memory does; later events are told
- * by whoever was interrupted for them. */
+/* Returns whether the thread of the event is the owner, as when it makes a request or allocates
+ * memory. Later events come from any thread that was interrupted. */
 static bool
 tells_owner(const struct vg_event *event)
 {
@@ -234,7 +234,7 @@ take(struct source *s, struct vg_event *event)
     event->gpu.device = common_device(s, event->gpu.device, !(event->gpu.flags & VG_GPU_OF_FENCE));
     if (is_queue(s, event)) {
         uint16_t class = gpu_trace_class_of(s, event->gpu.engine);
-        /* Numbers of jobs are those of the queue. */
+        /* Job numbers are those of the queue. */
         if (class != event->gpu.engine)
             event->gpu.id_space = VG_GPU_ID_NONE;
         event->gpu.engine = class;
@@ -242,7 +242,7 @@ take(struct source *s, struct vg_event *event)
     vg_gpu_ledger_feed(s->ledger, event);
 }
 
-/* Everything up to then goes into the ledger. */
+/* Feeds all events up to this time into the ledger. */
 static void
 feed(struct source *s, int64_t until_ns)
 {
@@ -316,7 +316,7 @@ sweep(struct source *s)
         struct vg_thread *thread = vg_topology_thread_at(s->topology, s->swept++);
         if (!thread || thread->ended)
             continue;
-        /* A VM exists as long as the scan has it. */
+        /* A VM exists as long as the scan contains it. */
         const struct vg_process *process = vg_thread_process(thread);
         if (!(process->is_vm && process->pid == thread->tid) && !is_alive(thread->tid))
             vg_topology_end(s->topology, thread);
@@ -330,7 +330,7 @@ ignore_slot(void *data, uint32_t slot)
     (void)slot;
 }
 
-/* Forgets after a window what is gone, with what was open. */
+/* Forgets after a window what no longer exists, including open requests. */
 static void
 gpu_trace_forget_gone(struct source *s)
 {
@@ -351,7 +351,7 @@ gpu_trace_forget_gone(struct source *s)
 
 /* ---- windows ---- */
 
-/* Numbers of the topology are used again: the VM that was seen last has it. */
+/* Finds a VM. The topology reuses numbers, so the VM that was seen last has the number. */
 static struct vm *
 gpu_trace_find_vm(const struct source *s, uint32_t process_id)
 {
@@ -370,7 +370,7 @@ gpu_trace_find_vm(const struct source *s, uint32_t process_id)
     return found;
 }
 
-/* Records that do not tell the device are of the one GPU that there is, if there is one. */
+/* Assigns records without a device to the only GPU, if there is only one. */
 static void
 name_device(const struct source *s, struct vg_gpu_sample *gpu)
 {
@@ -399,8 +399,8 @@ has_engine(const GArray *gpus, const struct vg_gpu_sample *like)
     return false;
 }
 
-/* An engine that a VM once used stays one of its engines, so that another source does not come back
- * with other names for it in each window without a request. */
+/* Keeps each engine that a VM has used. Otherwise another source would add its own names for them
+ * in each window without a request. */
 static void
 keep_engines(struct vm *vm, GArray *gpus)
 {
@@ -424,7 +424,7 @@ hand_over_vm(struct source *s, struct vg_vm_sample *own, struct vg_window *windo
 {
     struct vm *vm = gpu_trace_find_vm(s, own->id);
 
-    /* A vGPU of which it is not known whose it is. */
+    /* The owner of this vGPU is unknown. */
     if (!vm)
         return;
     struct vg_vm_sample *sample = vg_gpu_window_vm(window, &vm->seen);
@@ -434,8 +434,8 @@ hand_over_vm(struct source *s, struct vg_vm_sample *own, struct vg_window *windo
     sample->gpu_active_ns = MAX(sample->gpu_active_ns, own->gpu_active_ns);
 }
 
-/* Moves what the ledger has of the window into it, in the place of what others told of the same
- * devices. */
+/* Moves the ledger's results into the window, where they replace other sources' figures for the
+ * same devices. */
 static void
 hand_over(struct source *s, struct vg_window *own, struct vg_window *window)
 {
@@ -467,7 +467,7 @@ gpu_trace_set_gpus(GArray *gpus, double confidence)
         g_array_index(gpus, struct vg_gpu_sample, i).confidence = confidence;
 }
 
-/* Sets the part of the window's records that was not lost. */
+/* Sets the fraction of the window's records that were not lost. */
 static void
 gpu_trace_tell_confidence(const struct source *s, struct vg_window *own)
 {
@@ -568,7 +568,7 @@ open_rings(struct source *s, int64_t now_ns, GError **err)
     return 0;
 }
 
-/* Closes the rings, for a while that grows each time that this happens soon again. */
+/* Closes the rings for a while. The pause grows if this happens again soon. */
 static void
 fall(struct source *s, int64_t now_ns, bool less, char *take_problem)
 {
@@ -596,7 +596,7 @@ try_to_open(struct source *s, int64_t now_ns)
     }
     bool none = s->tracepoints && s->tracepoints->len == 0;
     fall(s, now_ns, !none, g_strdup(err->message));
-    /* A driver that is loaded later should not be missed for long. */
+    /* Detect soon a driver that is loaded later. */
     if (none) {
         s->backoff_ns = 0;
         s->retry_ns = now_ns + MIN(LOOK_NS, s->first_retry_ns);
@@ -614,8 +614,7 @@ are_same(const GArray *a, const GArray *b)
     return same;
 }
 
-/* A driver was loaded after the tracepoints were opened: they are opened anew, so that its own are
- * among them. */
+/* Opens the tracepoints again if a driver was loaded later, to include its own. */
 static void
 look_again(struct source *s, int64_t now_ns)
 {
@@ -629,7 +628,7 @@ look_again(struct source *s, int64_t now_ns)
     try_to_open(s, now_ns);
 }
 
-/* Keeps the budget after a window that cost this much. */
+/* Enforces the budget after a window that cost this much. */
 static void
 keep_budget(struct source *s, int64_t now_ns, int64_t span_ns)
 {

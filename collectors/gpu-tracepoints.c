@@ -12,18 +12,18 @@
 
 #include "collectors/perf-events.h"
 
-/* The DRM scheduler's record of a new job: with its device (since Linux 6.17), and without. */
+/* The DRM scheduler's record of a new job, with its device (since Linux 6.17) and without. */
 #define QUEUE_WITH_DEVICE    "gpu_scheduler/drm_sched_job_queue"
 #define QUEUE_WITHOUT_DEVICE "gpu_scheduler/drm_sched_job"
 
-/* Names as the kernel has had them since 4.4. xe's own records are of the same jobs as those of the
- * scheduler and have nothing in common to bring them together by: each job would count twice.
- * amdgpu's tell which driver it is, where the scheduler does not. gvt_command, for each command of
- * each guest, is far too much to be read. */
+/* The kernel's names since 4.4. The list omits xe's own records: they describe the same jobs as the
+ * scheduler's, but nothing connects the two, so each job would count twice. amdgpu's records name
+ * the driver, which the scheduler's do not. gvt_command, one record per command of each guest, is
+ * far too expensive to read. */
 static const struct known {
     const char *path;
-    const char *unless[2]; /* one of these is there */
-    bool only_with_others; /* alone it tells nothing */
+    const char *unless[2]; /* omitted if one of these exists */
+    bool only_with_others; /* useless without others */
 } known[] = {
     {.path = QUEUE_WITH_DEVICE},
     {.path = "gpu_scheduler/drm_sched_job_run"},
@@ -109,7 +109,7 @@ vg_gpu_tracepoints_describe(const GArray *tracepoints, GString *text)
 {
     const char *last = "";
 
-    /* Tracepoints of a system stand together. */
+    /* Tracepoints of one system are adjacent. */
     for (unsigned i = 0; i < tracepoints->len; i++) {
         const char *path = g_array_index(tracepoints, struct vg_perf_tracepoint, i).path;
         size_t length = (size_t)(strchr(path, '/') - path) + 1;

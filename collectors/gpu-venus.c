@@ -36,12 +36,12 @@
 /* The total of the last reading. */
 struct venus_vm {
     int64_t cpu_ns;
-    int64_t untold_ns; /* of it, what was after the end of the last window */
-    int64_t told_ns;   /* up to when it was told */
+    int64_t untold_ns; /* the part after the end of the last window */
+    int64_t told_ns;   /* end of the reported time */
     uint64_t generation;
 };
 
-/* What the processes of a VM are and take now. */
+/* What a VM's processes use now. */
 struct venus_reading {
     bool any;
     uint32_t contexts;
@@ -61,7 +61,7 @@ struct venus_source {
     uint32_t contexts;
 };
 
-/* Reads the memory that a process has for itself or shares with others that are not on disk. */
+/* Reads the size of a process's private and shared memory that is not backed by files. */
 static int64_t
 venus_memory_of(const struct venus_source *source, int32_t pid)
 {
@@ -98,8 +98,8 @@ venus_read_process(const struct venus_source *source, int32_t pid, struct venus_
     reading->memory_bytes += venus_memory_of(source, pid);
 }
 
-/* Returns the CPU time since what was told, up to end. What came before the first reading of the VM
- * is not told, whether it had a render server then or not. */
+/* Returns the CPU time up to end that was not reported before. It does not report time before the
+ * first reading of the VM, whether or not the VM had a render server then. */
 static int64_t
 venus_advance(struct venus_source *source, uint32_t vm_id, int64_t cpu_ns, int64_t end_ns,
               int64_t now_ns)
@@ -121,10 +121,10 @@ venus_advance(struct venus_source *source, uint32_t vm_id, int64_t cpu_ns, int64
     return more_ns;
 }
 
-/* The engine of what collectors/gpu-proxy.c tells, which is the work of other programs. */
+/* The engine in the rows of collectors/gpu-proxy.c, which are the work of other programs. */
 #define PROXY_ENGINE "opencl"
 
-/* Returns whether another source knows of work on a GPU that may be what the VM does by Venus. */
+/* Returns whether another source reports GPU work that may be the VM's Venus work. */
 static bool
 venus_is_told(const struct vg_vm_sample *vm)
 {
@@ -205,7 +205,7 @@ venus_read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self, in
     venus_forget_gone(source);
 }
 
-/* QEMU needs a render node to serve a guest so. */
+/* QEMU needs a render node to serve a guest through Venus. */
 static bool
 venus_ready(vg_gpu_source *base, int64_t now_ns)
 {

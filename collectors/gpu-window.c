@@ -88,7 +88,7 @@ device_is_at_work(const GArray *gpus, const char *device)
     return false;
 }
 
-/* Whether the rows of a device tell no more than its memory. */
+/* Returns whether the rows of a device report only its memory. */
 static bool
 device_has_no_work(const GArray *gpus, const char *device)
 {
@@ -185,7 +185,7 @@ compare_gpus(const void *a, const void *b)
     return by_device ? by_device : strcmp(x->engine, y->engine);
 }
 
-/* By device, engine, most busy first. */
+/* Compares by device, then by engine, the busiest process first. */
 static int
 compare_processes(const void *a, const void *b)
 {
@@ -199,7 +199,7 @@ compare_processes(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* A source that sets no confidence reads counters, which lose nothing. */
+/* Sets the confidence to 1 if the source sets none: it reads counters, which lose nothing. */
 static void
 gpu_window_set_confidence(struct vg_gpu_sample *gpu)
 {
@@ -207,7 +207,7 @@ gpu_window_set_confidence(struct vg_gpu_sample *gpu)
         gpu->confidence = 1;
 }
 
-/* Returns the busiest engine's time. */
+/* Sorts the rows and returns the busiest engine's time. */
 static int64_t
 finish_gpus(GArray *gpus, int64_t window_ns)
 {
@@ -223,7 +223,7 @@ finish_gpus(GArray *gpus, int64_t window_ns)
     return most_ns;
 }
 
-/* Sorts the counts of requests. */
+/* Sorts the host's rows and updates the row numbers of the requests. */
 static void
 finish_window_gpus(struct vg_window *window, int64_t window_ns)
 {

@@ -15,9 +15,10 @@
 
 /* The time between two heartbeats. */
 #define BEAT_NS VG_NS_PER_S
-/* How much later than those of others windows are taken: sources may wait for answers. */
+/* How much later than other collectors' windows these windows are reported: sources may wait for
+ * answers. */
 #define LAG_NS (VG_GPU_AWAITS_NS + VG_NS_PER_S)
-/* Sources are sampled because of their descriptors this often at most. */
+/* The minimum time between two samples that a source's descriptor causes. */
 #define DRAIN_NS VG_NS_PER_MS
 
 struct gpu {
@@ -30,11 +31,11 @@ struct gpu {
     bool ready[VG_GPU_SOURCES_MAX];
     unsigned n_sources;
     int wake_fd;
-    int64_t sampled_ns; /* all of them */
+    int64_t sampled_ns; /* time of the last sample of all sources */
     int64_t drained_ns;
     int64_t cpu_ns; /* of the thread, at the end of the last window */
     bool was_late;  /* the last window ended before it could be read */
-    bool is_late;   /* so did this one and the one before */
+    bool is_late;   /* this window and the one before ended late */
     struct vg_reported_state told;
 };
 
@@ -70,7 +71,7 @@ gpu_tell_health(struct gpu *gpu, const struct vg_report_sink *sink, const char *
                           less ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text->str, states);
 }
 
-/* Returns the confidence of the source that lost most. */
+/* Returns the confidence of the source that lost the most. */
 static double
 gpu_least_confidence(const struct vg_window *window)
 {
@@ -126,7 +127,7 @@ gpu_sample(struct gpu *gpu, vg_thread *self)
     gpu->sampled_ns = vg_clock_monotonic_ns();
 }
 
-/* Finds which sources may see something now, and has them ask others what they see. */
+/* Finds the sources that may see something now, and makes them query others. */
 static void
 ask_who_is_ready(struct gpu *gpu, vg_thread *self)
 {
@@ -138,9 +139,9 @@ ask_who_is_ready(struct gpu *gpu, vg_thread *self)
     }
 }
 
-/* begin_ns 0: nothing was read at the begin of this window. Returns what that is for the next
- * one, which begins when this one does where VMs could not be looked for: sources tell what was
- * since they were read last. */
+/* Closes a window. begin_ns 0 means that nothing was read at its start. Returns the begin_ns of the
+ * next window. It is the same if the VMs could not be determined, because sources report everything
+ * since their last reading. */
 static int64_t
 gpu_close_window(struct gpu *gpu, vg_thread *self, const struct vg_report_sink *sink,
                  int64_t begin_ns, const struct vg_window_end *end)
@@ -194,7 +195,7 @@ gpu_fd_of(const struct gpu *gpu, unsigned i)
     return gpu->ready[i] && source->ops->fd ? source->ops->fd(source) : -1;
 }
 
-/* Sleeps until then, or until something happens that cannot wait. */
+/* Sleeps until this time, or until something happens that cannot wait. */
 static void
 wait_a_while(struct gpu *gpu, int64_t now_ns, int64_t until_ns)
 {
@@ -218,7 +219,7 @@ wait_a_while(struct gpu *gpu, int64_t now_ns, int64_t until_ns)
     }
 }
 
-/* Returns until when answers are waited for; 0: they have all come. */
+/* Returns how long to wait for answers, or 0 if all have come. */
 static int64_t
 gpu_awaits(const struct gpu *gpu)
 {
@@ -232,8 +233,8 @@ gpu_awaits(const struct gpu *gpu)
     return until_ns;
 }
 
-/* Waits for answers to what was asked when the window ended, while samples are taken. false: the
- * thread is to stop. */
+/* Waits for the answers to the requests made when the window ended, and continues to sample.
+ * Returns false if the thread is to stop. */
 static bool
 wait_for_answers(struct gpu *gpu, vg_thread *self)
 {
@@ -251,7 +252,7 @@ wait_for_answers(struct gpu *gpu, vg_thread *self)
     return !vg_thread_stopping(self);
 }
 
-/* Waits until the window ends. false: the thread is to stop. */
+/* Waits until the window ends. Returns false if the thread is to stop. */
 static bool
 wait_for_end(struct gpu *gpu, vg_thread *self, int64_t end_ns)
 {
@@ -261,7 +262,7 @@ wait_for_end(struct gpu *gpu, vg_thread *self, int64_t end_ns)
     gpu->sampled_ns = vg_clock_monotonic_ns();
     while (!vg_thread_stopping(self) && (now_ns = vg_clock_monotonic_ns()) < end_ns) {
         int64_t sample_at = gpu->sampled_ns + gpu->sample_ns;
-        /* The last one of the window is at its end. */
+        /* The last sample of a window is taken at its end. */
         if (!samples || sample_at >= end_ns)
             sample_at = INT64_MAX;
         vg_thread_beat(self);
@@ -283,7 +284,7 @@ gpu_run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *s
     vg_report_put_state(&gpu->told, sink, gpu->base.ops->name, VG_COLLECTOR_STARTING,
                         VG_TROUBLE_NONE, "searching for GPUs");
     while (wait_for_end(gpu, self, end.at_ns)) {
-        /* Who sleeps too long, or waits for a library or an answer, makes one long window of it. */
+        /* If the thread overslept or waited for answers, the missed windows become one. */
         const bool was_late = vg_clock_monotonic_ns() >= end.at_ns + gpu->window_ns;
         ask_who_is_ready(gpu, self);
         if (!wait_for_answers(gpu, self))

@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "host/proc-text.h"
 
-/* The run time and the windows without an entry after which entries count as silent. A vCPU in a
- * guest is interrupted by the host's timer at least once a second. */
+/* The run time and the number of windows without an entry after which entries count as silent. The
+ * host's timer interrupts a vCPU in a guest at least once a second. */
 #define SILENCE_WINDOWS    3
 #define SILENCE_NS         (VG_NS_PER_S / 2)
 #define SAMPLED_CONFIDENCE 0.5
@@ -35,7 +35,7 @@ vg_guest_silence_note(struct vg_guest_silence *silence, const struct vg_cpu_figu
 void
 vg_guest_silence_end(struct vg_guest_silence *silence, bool listening)
 {
-    /* Without a vCPU of KVM there is nobody who could enter: what others left says nothing. */
+    /* Without a KVM vCPU, nothing can enter a guest, so earlier silence means nothing. */
     if (!listening || silence->entries > 0 || !silence->any_kvm) {
         silence->quiet_windows = 0;
         silence->quiet_ns = 0;
@@ -83,7 +83,7 @@ vg_guest_ticks_read(struct vg_guest_ticks *guest, const struct vg_guest_thread *
     struct vg_proc_stat stat;
 
     figures->guest_ns = 0;
-    /* Who did not run was not in its guest either, and hosts have hundreds who sleep. */
+    /* A vCPU that did not run was not in its guest either. Hosts have hundreds of such vCPUs. */
     if (guest->started && figures->run_ns == 0) {
         guest->left_ns = MIN(guest->left_ns, figures->observed_ns);
         return guest->moved;
@@ -98,7 +98,7 @@ vg_guest_ticks_read(struct vg_guest_ticks *guest, const struct vg_guest_thread *
     guest->started = true;
     guest->ticks = stat.guest_ticks;
     figures->guest_ns = MIN(guest->left_ns, figures->run_ns);
-    /* It is sampled, and may be too much for ever: it must not pile up. */
+    /* Guest time is sampled and may be too high indefinitely, so the rest must not accumulate. */
     guest->left_ns = MIN(guest->left_ns - figures->guest_ns, figures->observed_ns);
     return guest->moved;
 }

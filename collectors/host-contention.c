@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "host/proc-text.h"
 
-/* /proc/stat has a line of some hundred numbers of interrupts before the ones that are wanted. */
+/* /proc/stat has a line of hundreds of interrupt counts before the wanted lines. */
 #define STAT_BYTES (256 * 1024)
 
 int64_t
@@ -23,7 +23,7 @@ vg_host_parse_steal(const char *stat)
 {
     int64_t steal;
 
-    /* user nice system idle iowait irq softirq steal; proc(5). */
+    /* user nice system idle iowait irq softirq steal(proc(5)) */
     return sscanf(stat, "cpu %*d %*d %*d %*d %*d %*d %*d %" SCNd64, &steal) == 1 && steal >= 0
                ? steal
                : -1;
@@ -172,7 +172,7 @@ vg_host_contention_clear(struct vg_host_contention *state)
     vg_host_cpus_clear(&state->cpus);
 }
 
-/* Sums up the CPUs of this host where they are not all. */
+/* Sums up the CPUs of this host if it does not have all of the machine's CPUs. */
 static void
 host_contention_sum(const GArray *cpus, struct vg_host_sample *ret)
 {
@@ -216,7 +216,7 @@ vg_host_contention_read(struct vg_host_contention *state, struct vg_host_sample 
         vg_host_parse_load(text, ret->load);
     ret->steal_ns = host_contention_moved(state, state->steal_ns, steal_ns);
     ret->pressure_ns = host_contention_moved(state, state->pressure_ns, pressure_ns);
-    /* Leave out this thread, which runs to read it. */
+    /* Do not count this thread, which runs only to read the file. */
     ret->runnable = runnable > 0 ? runnable - 1 : runnable;
     ret->own_ns = host_contention_moved(state, state->busy_ns, busy_ns);
     ret->idle_ns = host_contention_moved(state, state->idle_ns, idle_ns);

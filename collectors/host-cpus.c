@@ -10,7 +10,7 @@
 #include "host/proc-text.h"
 #include "model/event.h"
 
-/* Bytes of a node's list of CPUs. */
+/* The maximum length of a node's CPU list, in bytes. */
 #define LIST_BYTES 4096
 
 void
@@ -41,14 +41,14 @@ find_cpu(const GArray *cpus, int32_t cpu)
     return NULL;
 }
 
-/* A line "cpu3 user nice system idle iowait irq softirq steal"; proc(5). */
+/* Parses a line "cpu3 user nice system idle iowait irq softirq steal" (proc(5)). */
 static bool
 parse_stat_line(const char *line, int64_t tick_ns, struct vg_host_cpu *ret)
 {
     int64_t ticks[8];
     int32_t cpu;
 
-    /* Skip the line of all CPUs, "cpu user nice ...". */
+    /* Skip the line for all CPUs, "cpu user nice ...". */
     if (!g_str_has_prefix(line, "cpu") || !g_ascii_isdigit(line[3]) ||
         sscanf(line,
                "cpu%" SCNd32 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64
@@ -72,8 +72,8 @@ parse_stat_line(const char *line, int64_t tick_ns, struct vg_host_cpu *ret)
     return true;
 }
 
-/* Lines "cpu3 ..." with nine figures, the eighth of which is how long threads waited, in
- * nanoseconds; the kernel's sched-stats.rst. */
+/* Parses lines "cpu3 ..." with nine figures. The eighth figure is how long threads waited, in
+ * nanoseconds (the kernel's sched-stats.rst). */
 static void
 parse_schedstat(const char *schedstat, const GArray *cpus)
 {
@@ -155,8 +155,8 @@ node_of(const struct vg_host_cpus *state, int32_t cpu)
                : -1;
 }
 
-/* Returns the growth of a counter. The kernel's idle time of a CPU may go back a little: nothing is
- * less than 0. */
+/* Returns the growth of a counter, at least 0. The kernel's idle time of a CPU may decrease
+ * slightly. */
 static int64_t
 host_cpus_moved(int64_t last, int64_t now)
 {
@@ -170,7 +170,7 @@ vg_host_cpus_read(struct vg_host_cpus *state, const char *stat, const char *sche
 
     g_array_set_size(ret, 0);
     vg_host_cpus_parse(stat, schedstat, state->tick_ns, now);
-    /* CPUs that come and go are in the table from the start, or are looked for anew. */
+    /* The table contains hot-plugged CPUs from the start, or is read again. */
     if (state->last && state->last->len != now->len)
         g_clear_pointer(&state->nodes, g_hash_table_unref);
     if (!state->nodes)

@@ -11,11 +11,11 @@
 #include "model/process-sum.h"
 
 #define PROGRAMS_PERIOD_NS (10 * VG_NS_PER_S)
-/* The part of a CPU that readings take at most: one in so many. */
+/* Readings take at most this fraction of a CPU: one thousandth. */
 #define PROGRAMS_COST_PART 1000
-/* Processes whose control groups are read, those with most CPU time. */
+/* The number of processes whose control groups are read: those with the most CPU time. */
 #define PROGRAMS_NAMED_MAX VG_SUM_LOST_PROCESSES_MAX
-/* Generations of processes that ended between two readings. */
+/* The maximum number of generations of processes that ended between two readings. */
 #define PROGRAMS_DEPTH_MAX 16
 
 struct program {
@@ -23,13 +23,13 @@ struct program {
     int32_t parent;
     uint64_t start_ticks;
     uint64_t cpu_ticks;
-    uint64_t child_ticks;  /* of children that it waited for */
-    uint64_t gained_ticks; /* of that, in the time of this reading */
-    uint64_t ended_ticks;  /* time of its children that ended, as far as it was counted */
-    uint64_t generation;   /* reading that saw it last */
-    int64_t ns;            /* in the time of this reading */
+    uint64_t child_ticks;  /* of children that the process waited for */
+    uint64_t gained_ticks; /* growth of child_ticks since the last reading */
+    uint64_t ended_ticks;  /* time of ended children that was counted before */
+    uint64_t generation;   /* last reading that saw the process */
+    int64_t ns;            /* since the last reading */
     bool of_vm;
-    bool lost_vm; /* one of its children was a VM and ended */
+    bool lost_vm; /* a child that ended was a VM */
     char comm[VG_COMM_LEN];
 };
 
@@ -40,8 +40,8 @@ struct vg_host_programs {
     GHashTable *known; /* pid -> struct program */
     uint64_t generation;
     int64_t read_ns;  /* end of the window of the last reading; 0: there was none */
-    int64_t period;   /* number of the period in which it was */
-    int64_t pause_ns; /* at least so long after it */
+    int64_t period;   /* number of that reading's period */
+    int64_t pause_ns; /* minimum time between that reading and the next */
 };
 
 vg_host_programs *
@@ -74,14 +74,15 @@ programs_read_text(const vg_host_programs *programs, int32_t pid, const char *fi
     return vg_proc_read(path, text, VG_PROC_TEXT_MAX) > 0;
 }
 
-/* Counters of a process only grow, except where the kernel rounds. */
+/* Returns the growth of a process counter. The counter only decreases when the kernel rounds. */
 static uint64_t
 programs_grown(uint64_t before, uint64_t now)
 {
     return now > before ? now - before : 0;
 }
 
-/* Threads of the kernel have a number, and the work that they do at present, in their names. */
+/* Copies the name of a program. Kernel threads also have a number and their present work in their
+ * names, which are removed. */
 static void
 programs_take_comm(struct program *program, const struct vg_proc_stat *stat)
 {
@@ -104,7 +105,7 @@ programs_see(vg_host_programs *programs, int32_t pid, bool of_vm)
         program = g_new0(struct program, 1);
         program->pid = pid;
         program->start_ticks = stat.start_ticks;
-        /* What ran before the first reading is not of its time. */
+        /* Do not count what ran before the first reading. */
         if (programs->read_ns == 0) {
             program->cpu_ticks = stat.cpu_ticks;
             program->child_ticks = stat.child_ticks;
@@ -137,7 +138,7 @@ programs_pids_of_vms(const vg_proc_scan *scan)
     return pids;
 }
 
-/* Finds the nearest process above one that ended which is still there, or NULL. */
+/* Finds the nearest existing ancestor of a process that ended, or NULL. */
 static struct program *
 programs_inheritor(const vg_host_programs *programs, const struct program *ended)
 {
@@ -161,7 +162,7 @@ programs_has_ended(void *key, void *value, void *data)
            ((const vg_host_programs *)data)->generation;
 }
 
-/* Forgets processes that ended, and notes with those above them what was counted already. */
+/* Forgets processes that ended, and notes in their ancestors what was counted already. */
 static void
 programs_forget(vg_host_programs *programs)
 {
@@ -192,7 +193,7 @@ programs_compare(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* Returns what ended children used and nobody counted: at most what all CPUs had to give. */
+/* Returns the uncounted time of ended children, limited to the capacity of all CPUs. */
 static int64_t
 programs_of_children(const vg_host_programs *programs, const struct program *program,
                      int64_t length_ns)
@@ -206,7 +207,7 @@ programs_of_children(const vg_host_programs *programs, const struct program *pro
                                                            : (int64_t)ticks * programs->tick_ns;
 }
 
-/* Returns the programs that used CPU time, most first; the caller unrefs it. */
+/* Returns the programs that used CPU time, the highest first. The caller unrefs the array. */
 static GPtrArray *
 programs_list(vg_host_programs *programs, int64_t length_ns)
 {
@@ -227,7 +228,7 @@ programs_list(vg_host_programs *programs, int64_t length_ns)
     return list;
 }
 
-/* Makes rows of those with most CPU time. */
+/* Fills rows for the programs with the most CPU time. */
 static void
 programs_fill(const vg_host_programs *programs, const GPtrArray *list, GArray *rows)
 {

@@ -19,8 +19,8 @@ resolve(const struct btf *btf, uint32_t id)
     return type;
 }
 
-/* Adds where the member is to *offset, and moves *type to the member's. Looks into unnamed members,
- * too. */
+/* Adds the member's offset to *offset, and sets *type to the member's type. Also searches unnamed
+ * members. */
 static bool
 step(const struct btf *btf, const struct btf_type **type, const char *name, uint32_t *offset)
 {
@@ -73,8 +73,8 @@ find_svm(const struct btf *btf, struct vg_kvm_exit_place *ret)
     return true;
 }
 
-/* Finds the reason on VMX: a union of flags and `full`; since 6.16 in a part that is shared with
- * TDX. */
+/* Finds the reason on VMX. It is a union of flags and `full`, since 6.16 in a part that is shared
+ * with TDX. */
 static bool
 find_vmx(const struct btf *btf, struct vg_kvm_exit_place *ret)
 {
@@ -94,7 +94,7 @@ find_vmx(const struct btf *btf, struct vg_kvm_exit_place *ret)
     return false;
 }
 
-/* Returns whether the probe's argument at this place, counted from 1, is a number. */
+/* Returns whether the probe's argument at this position, counted from 1, is a number. */
 static bool
 kvm_exit_has_number(const struct btf *btf, unsigned at)
 {
@@ -109,23 +109,23 @@ kvm_exit_has_number(const struct btf *btf, unsigned at)
     return argument && !btf_is_ptr(argument);
 }
 
-/* Tells if the probe has the reason, by its prototype: (void *, struct kvm_vcpu *, u32 isa),
- * formerly with the reason before the vCPU. */
+/* Returns whether the probe's prototype has the reason before the vCPU. The newer prototype has no
+ * reason: (void *, struct kvm_vcpu *, u32 isa). */
 static bool
 has_reason(const struct btf *btf)
 {
     return kvm_exit_has_number(btf, 1);
 }
 
-/* Tells if it is that of arm64: (void *, int ret, unsigned int esr_ec, unsigned long vcpu_pc). KVM
- * is no module there. */
+/* Returns whether the prototype is that of arm64: (void *, int ret, unsigned int esr_ec, unsigned
+ * long vcpu_pc). There, KVM is never a module. */
 static bool
 kvm_exit_is_arm(const struct btf *kernel)
 {
     return kvm_exit_has_number(kernel, 1) && kvm_exit_has_number(kernel, 2);
 }
 
-/* Returns whether the kernel is older than 5.14, where the state of a task has another name. */
+/* Returns whether the kernel is older than 5.14, where the task state has another name. */
 static bool
 is_older_than_5_14(const struct btf *kernel)
 {
@@ -156,7 +156,7 @@ vg_kvm_exit_find(struct btf *kernel, struct vg_kvm_exit_place *ret)
     bool (*find)(const struct btf *, struct vg_kvm_exit_place *) = is_intel ? find_vmx : find_svm;
     struct btf *kvm = btf__load_module_btf("kvm", kernel);
     struct btf *module = btf__load_module_btf(is_intel ? "kvm_intel" : "kvm_amd", kernel);
-    /* Built in, it is in the kernel's own, where the structs of both may be. */
+    /* If KVM is built in, the kernel's type information may contain the structs of both. */
     bool found = find(module ? module : kernel, ret);
     if (found) {
         ret->in_arguments = has_reason(kvm ? kvm : kernel);

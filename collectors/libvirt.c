@@ -21,7 +21,7 @@
 #include "host/virt-read.h"
 #include "model/trouble.h"
 
-/* Events come in bursts: this long after the first one everything is read. */
+/* Events come in bursts, so everything is read this long after the first one. */
 #define DEBOUNCE_NS  (100 * VG_NS_PER_MS)
 #define RETRY_MIN_NS VG_NS_PER_S
 #define RETRY_MAX_NS (30 * VG_NS_PER_S)
@@ -36,8 +36,8 @@ struct virt {
     int64_t poll_ns;
     vg_virt_reader *reader;
     vg_virt_ear *ear;
-    char *last_hash; /* of the inventory reported last, or NULL */
-    bool is_cut;     /* from virtnodedevd, when the connection was opened */
+    char *last_hash; /* hash of the last reported inventory, or NULL */
+    bool is_cut;     /* virtnodedevd was not connected when the connection was opened */
     struct vg_reported_state told;
 };
 
@@ -50,7 +50,7 @@ libvirt_tell_state(struct virt *v, const struct vg_report_sink *sink, enum vg_co
 
 /* ---- the connection ---- */
 
-/* Says what to look at when it cannot be opened. */
+/* Explains what to check if the connection cannot be opened. */
 static char *
 advice(const char *uri)
 {
@@ -95,7 +95,7 @@ open_connection(struct virt *v, GError **err)
         virResetLastError();
         return NULL;
     }
-    /* Some drivers do not support keepalive, and do not need it. */
+    /* Some drivers neither support nor need keepalive. */
     virConnectSetKeepAlive(connection, KEEPALIVE_S, KEEPALIVE_COUNT);
     virResetLastError();
     vg_virt_ear_attach(v->ear, connection);
@@ -130,8 +130,8 @@ report_inventory(struct virt *v, const struct vg_report_sink *sink, vg_inventory
     sink->put(sink->data, report);
 }
 
-/* Returns false if a new connection is needed: *err has the reason, or is NULL if virtnodedevd was
- * restarted. is_new: this is the first read of the connection. */
+/* Reads everything, is_new for the first time on this connection. Returns false if a new connection
+ * is needed. *err has the reason, or stays NULL if virtnodedevd was restarted. */
 static bool
 read_everything(struct virt *v, virConnectPtr connection, bool is_new,
                 const struct vg_report_sink *sink, GError **err)
@@ -155,7 +155,7 @@ read_everything(struct virt *v, virConnectPtr connection, bool is_new,
     return true;
 }
 
-/* Handles news; false: the connection is gone. */
+/* Handles an event. Returns false if the connection is lost. */
 static bool
 libvirt_hear(struct virt *v, vg_virt_news *take_news, const struct vg_report_sink *sink)
 {
@@ -179,7 +179,7 @@ libvirt_hear(struct virt *v, vg_virt_news *take_news, const struct vg_report_sin
     return true;
 }
 
-/* Waits for the time to read, which events bring nearer. false: the connection is gone. */
+/* Waits for the next read, which events hasten. Returns false if the connection is lost. */
 static bool
 wait_for_news(struct virt *v, vg_thread *self, const struct vg_report_sink *sink)
 {
@@ -202,9 +202,8 @@ wait_for_news(struct virt *v, vg_thread *self, const struct vg_report_sink *sink
     return true;
 }
 
-/* Follows the connection until it is gone (*err is set), a new one is needed, or the thread is to
- * stop (it is not set). The pause before the next try is short again once everything could be
- * read. */
+/* Follows the connection until it is lost (sets *err), a new one is needed, or the thread is to
+ * stop (does not set *err). Resets the retry delay when everything could be read. */
 static void
 follow(struct virt *v, virConnectPtr connection, vg_thread *self, const struct vg_report_sink *sink,
        int64_t *retry_ns, GError **err)
@@ -238,7 +237,7 @@ libvirt_run(vg_collector *collector, vg_thread *self, const struct vg_report_sin
         if (connection) {
             follow(v, connection, self, sink, &retry_ns, &err);
             close_connection(v, connection);
-            /* After a break, everything is reported again. */
+            /* After an interruption, everything is reported again. */
             g_clear_pointer(&v->last_hash, g_free);
         }
         if (!err)

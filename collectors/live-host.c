@@ -23,9 +23,9 @@ vg_live_host_clear(struct vg_live_host *host)
     g_clear_pointer(&host->programs, vg_host_programs_free);
 }
 
-/* Reads when the thread gets to it, which on a busy host is not when windows begin and end, and so
- * cuts what it read to the window's length. The kernel counts in ticks: less than the vCPUs' time
- * is nothing. */
+/* Reads the host's figures. On a busy host, the thread may read them some time after the window
+ * ends, so they are scaled to the window's length. The kernel counts in ticks, so a time below that
+ * of the vCPUs counts as 0. */
 void
 vg_live_host_read(struct vg_live_host *host, struct vg_window *window)
 {

@@ -17,34 +17,35 @@
 #include "collectors/vcpu-affinity.h"
 #include "host/proc-scan.h"
 
-/* A source that failed is tried again after this, then after twice as long, up to the maximum. */
+/* A source that failed is tried again after this time, which doubles up to the maximum. */
 #define RETRY_NS  (30 * VG_NS_PER_S)
 #define RETRY_MAX 32
-/* The place of control groups. */
+/* The directory of control groups. */
 #define CGROUP "/sys/fs/cgroup"
 /* The time between two heartbeats. */
 #define BEAT_NS VG_NS_PER_S
-/* Hints are acted upon this often at most: QEMU names its threads one by one. */
+/* The minimum time between two reactions to hints: QEMU names its threads one by one. */
 #define HINTS_NS (20 * VG_NS_PER_MS)
-/* A source is drained this often at most, whatever its descriptor says. */
+/* The minimum time between two reads of a source, whatever its descriptor reports. */
 #define DRAIN_NS VG_NS_PER_MS
-/* The number of windows above the budget in a row after which less is measured. */
+/* The number of successive windows above the budget after which less is measured. */
 #define DEAR_WINDOWS 3
-/* Levels of effort of a source. */
+/* The maximum number of effort levels of a source. */
 #define LEVELS_MAX 8
 #define EXCESS_LEN 160
-/* The time above the budget after which a source without a cheaper way is left, and below a part of
- * it after which more is measured; it doubles each time that this soon proved too much. */
+/* The time above the budget after which a source that has no cheaper level is left. Also the time
+ * below a fraction of the budget after which more is measured. The latter doubles each time that
+ * measuring more soon proved too expensive. */
 #define PATIENCE_NS  (60 * VG_NS_PER_S)
 #define PATIENCE_MAX 16
 #define CHEAP_PART   0.5
 
 struct rung {
     vg_cpu_source *source;
-    int64_t retry_ns; /* not before */
+    int64_t retry_ns; /* time of the next attempt */
     int64_t backoff_ns;
-    int64_t since_ns; /* it is stood on */
-    GError *problem;  /* why it is not used; NULL: it was not tried, or it works */
+    int64_t since_ns; /* start of its use */
+    GError *problem;  /* why the source is not used; NULL: it was not tried, or it works */
 };
 
 struct live {
@@ -57,23 +58,23 @@ struct live {
     vg_proc_scan *scan;
     struct rung rungs[VG_LIVE_SOURCES_MAX];
     unsigned n_rungs;
-    unsigned at; /* the rung that it stands on; n_rungs: none */
+    unsigned at; /* the rung in use; n_rungs: none */
     int wake_fd;
     GArray *hints; /* struct vg_cpu_hint */
     int64_t hints_ns;
     int64_t drained_ns;
     int64_t cpu_ns; /* of the thread, at the end of the last window */
     uint64_t missed;
-    /* Effort left out: that much of the source's levels; beyond them, the last source and as much
-     * of its own. */
+    /* The number of effort levels left out. Beyond the source's own levels, the last source is
+     * used, and its levels count. */
     unsigned thrift;
-    char excess[2 * LEVELS_MAX][EXCESS_LEN]; /* by thrift: what was too much, and when */
-    unsigned dear_windows;                   /* in a row */
-    int64_t dear_ns;                         /* their time, and what they cost */
+    char excess[2 * LEVELS_MAX][EXCESS_LEN]; /* by thrift: what was too expensive, and when */
+    unsigned dear_windows;                   /* successive windows above the budget */
+    int64_t dear_ns;                         /* their duration, and their cost */
     int64_t dear_cost_ns;
     int64_t cheap_since_ns; /* 0: not cheap */
     int64_t cheap_wait_ns;
-    int64_t raised_ns; /* when more was measured last */
+    int64_t raised_ns; /* time of the last increase */
     struct vg_live_host host;
     vg_cpu_limits *limits;
     struct vg_reported_state told;
@@ -93,7 +94,7 @@ name_at(const struct live *live, unsigned rung)
 
 /* ---- the ladder ---- */
 
-/* Levels of effort that sources above the last one have. */
+/* Returns the maximum number of effort levels of the sources above the last one. */
 static unsigned
 levels_above(const struct live *live)
 {
@@ -104,7 +105,7 @@ levels_above(const struct live *live)
     return most;
 }
 
-/* Returns the level at which a source is used now; false: it is too dear for any. */
+/* Finds the level at which a source is used now. Returns false if every level is too expensive. */
 static bool
 level_of(const struct live *live, unsigned rung, unsigned *ret)
 {
@@ -128,7 +129,7 @@ apply_level(const struct live *live, unsigned rung, GError **err)
                : ops->set_level(source_at(live, rung), level, err);
 }
 
-/* Lets go of a source that does not work. */
+/* Closes a source that does not work. */
 static void
 fall(struct live *live, unsigned rung, const GError *why)
 {
@@ -136,7 +137,7 @@ fall(struct live *live, unsigned rung, const GError *why)
 
     r->source->ops->close(r->source);
     int64_t now_ns = vg_clock_monotonic_ns();
-    /* A source that worked for longer than its pause counts as good again. */
+    /* A source that worked for longer than its delay counts as good again. */
     if (live->at == rung && now_ns - r->since_ns > r->backoff_ns)
         r->backoff_ns = 0;
     r->backoff_ns = CLAMP(r->backoff_ns * 2, live->retry_ns, live->retry_ns * RETRY_MAX);
@@ -147,7 +148,7 @@ fall(struct live *live, unsigned rung, const GError *why)
         live->at = live->n_rungs;
 }
 
-/* Opens a source and takes the counts from which the next window goes on. */
+/* Opens a source and takes the counts with which the next window starts. */
 static bool
 stand_on(struct live *live, unsigned rung, vg_thread *self)
 {
@@ -168,7 +169,7 @@ stand_on(struct live *live, unsigned rung, vg_thread *self)
     return true;
 }
 
-/* Goes to the best source that works and is not too dear; stays where that is it. */
+/* Switches to the best source that works within the budget, unless it is already in use. */
 static void
 climb(struct live *live, vg_thread *self)
 {
@@ -219,7 +220,7 @@ live_add_cost(struct live *live, int64_t cost_ns, int64_t span_ns, int64_t now_n
         live->cheap_since_ns = now_ns;
 }
 
-/* Tells if it has been too dear for long enough to measure less. */
+/* Returns whether windows were above the budget for long enough to measure less. */
 static bool
 live_must_save(const struct live *live, bool raised_in_vain)
 {
@@ -244,7 +245,7 @@ live_note_excess(struct live *live)
              live->budget * 100);
 }
 
-/* Keeps the budget after a window that cost this much. */
+/* Enforces the budget after a window that cost this much. */
 static void
 keep_budget(struct live *live, int64_t cost_ns, int64_t span_ns, vg_thread *self)
 {
@@ -273,7 +274,7 @@ keep_budget(struct live *live, int64_t cost_ns, int64_t span_ns, vg_thread *self
 
 /* ---- windows ---- */
 
-/* Why better sources are not used, or NULL. The caller frees it. */
+/* Explains why better sources are not used, or returns NULL. The caller frees the text. */
 static char *
 shortcomings(const struct live *live)
 {
@@ -295,8 +296,8 @@ shortcomings(const struct live *live)
     return g_string_free(text, text->len == 0);
 }
 
-/* How each rung is doing: the one that is stood on, those above, which would be better, and those
- * below. The caller unrefs it. */
+/* Describes the state of each rung: the one in use, the better ones above and those below. The
+ * caller unrefs the array. */
 static GPtrArray *
 live_sources(const struct live *live)
 {
@@ -351,7 +352,8 @@ live_tell_health(struct live *live, const struct vg_report_sink *sink,
     }
     g_string_append(text, less ? less : "");
     bool well = text->len == 0;
-    /* Without the number of VMs where it is a warning each time that it changes. */
+    /* Without the number of VMs if this is a warning. Otherwise each change of the number would be
+     * a new warning. */
     g_autofree char *head =
         well ? g_strdup_printf("%u VM%s, by ", vms, vms == 1 ? "" : "s") : g_strdup("by ");
     g_string_prepend(text, name_at(live, live->at));
@@ -359,7 +361,7 @@ live_tell_health(struct live *live, const struct vg_report_sink *sink,
     live_tell_state(live, sink, well ? VG_COLLECTOR_OK : VG_COLLECTOR_DEGRADED, text->str);
 }
 
-/* Nothing works, not even the last source. */
+/* Reports that nothing works, not even the last source. */
 static void
 tell_failure(struct live *live, const struct vg_report_sink *sink)
 {
@@ -369,8 +371,8 @@ tell_failure(struct live *live, const struct vg_report_sink *sink)
                     less ? less + strlen("; ") : "there is no source");
 }
 
-/* Fills the window with what happened since the last one. false: its source does not work any more,
- * or there was none. */
+/* Fills the window with what happened since the last one. Returns false if the source does not work
+ * any more, or there was none. */
 static bool
 fill_window(struct live *live, vg_thread *self, struct vg_report *report)
 {
@@ -391,8 +393,8 @@ fill_window(struct live *live, vg_thread *self, struct vg_report *report)
     return false;
 }
 
-/* begin_ns 0: nothing was measured at the begin of this window. Returns what that is for the next
- * one. */
+/* Closes a window. begin_ns 0 means that nothing was measured at its start. Returns the begin_ns of
+ * the next window. */
 static int64_t
 live_close_window(struct live *live, vg_thread *self, const struct vg_report_sink *sink,
                   int64_t begin_ns, const struct vg_window_end *end)
@@ -453,8 +455,8 @@ drain_fd(const struct live *live)
     return source && source->ops->drain_fd ? source->ops->drain_fd(source) : -1;
 }
 
-/* Looks at those who were heard of. Anybody may name a thread like a vCPU, again and again: the
- * last name of each counts. */
+/* Checks the threads that the hints name. A process may name a thread like a vCPU again and again,
+ * so only the last name of each thread counts. */
 static void
 follow_hints(struct live *live, int64_t now_ns)
 {
@@ -472,7 +474,7 @@ follow_hints(struct live *live, int64_t now_ns)
     }
 }
 
-/* Begins to measure VMs that were heard of, without waiting for the end of the window. */
+/* Starts to measure VMs from the hints, without waiting for the end of the window. */
 static void
 take_hints(struct live *live, vg_thread *self)
 {
@@ -481,7 +483,7 @@ take_hints(struct live *live, vg_thread *self)
     g_array_set_size(live->hints, 0);
     source->ops->hints(source, live->hints);
     follow_hints(live, vg_clock_monotonic_ns());
-    /* One that fails fails again when the window is read, which is where it is told. */
+    /* If this fails, it fails again when the window is read, which reports the error. */
     if (live->hints->len > 0)
         (void)source->ops->watch(source, vg_proc_scan_vms(live->scan), self, NULL);
     live->hints_ns = vg_clock_monotonic_ns();
@@ -496,7 +498,7 @@ drain(struct live *live)
     live->drained_ns = vg_clock_monotonic_ns();
 }
 
-/* Waits until the window ends. false: the thread is to stop. */
+/* Waits until the window ends. Returns false if the thread is to stop. */
 static bool
 wait_for_end(struct live *live, vg_thread *self, int64_t end_ns)
 {
@@ -534,7 +536,7 @@ live_run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *
 
     live_tell_state(live, sink, VG_COLLECTOR_STARTING, "waiting for the first window");
     while (wait_for_end(live, self, end.at_ns)) {
-        /* Who slept too long makes one long window of it. */
+        /* If the thread overslept, the missed windows become one long window. */
         end = vg_window_grid_last(live->grid, vg_clock_monotonic_ns());
         begin_ns = live_close_window(live, self, sink, begin_ns, &end);
         end = vg_window_grid_next(live->grid, end.at_ns);

@@ -33,10 +33,10 @@
 
 #define NAME "lttng"
 
-/* The series under which windows of this host are stored, whoever measured. */
+/* The series in which this host's windows are stored, whatever measured them. */
 #define SERIES_HERE "live"
 
-/* The time between two questions for news. */
+/* The time between two checks for new data. */
 #define POLL_NS (100 * VG_NS_PER_MS)
 
 /* A connection that is not made before the first tick fails. */
@@ -44,8 +44,8 @@
 #define ANSWER_LIMIT_S 10
 #define ANSWER_TICKS   (ANSWER_LIMIT_S * VG_NS_PER_S / TICK_NS)
 
-/* The time after windows should have come, with the relay daemon answering, after which streams
- * count as silent. */
+/* How long windows may be late while the relay daemon answers. Afterwards, the streams count as
+ * silent. */
 #define SILENCE_NS (5 * VG_NS_PER_S)
 
 #define RETRY_MIN_NS (1 * VG_NS_PER_S)
@@ -54,7 +54,7 @@
 struct lttng {
     vg_collector collector; /* first */
     struct vg_lttng_url url;
-    char *session_url; /* of the session; create: of the newest one, or NULL */
+    char *session_url; /* the session's URL; with create, the newest session's, or NULL */
     char *relay;
     char *boot_id;
     vg_aliases *aliases; /* or NULL */
@@ -66,25 +66,25 @@ struct lttng {
     vg_topology *topology;
     vg_proc_scan *scan; /* NULL: another host is traced */
     struct vg_reported_state told;
-    int64_t passed_ns; /* end of the newest window; INT64_MIN: there was none yet */
-    uint64_t missed;   /* windows, since the first one */
+    int64_t passed_ns; /* end of the newest window; INT64_MIN: none yet */
+    uint64_t missed;   /* number of windows missed since the first one */
     uint64_t gaps;
 };
 
-/* Reading one session, from the connection to its end. */
+/* The reading of one session, from the connection to its end. */
 struct reading {
     struct lttng *lttng;
     vg_thread *self;
     const struct vg_report_sink *sink;
-    vg_lttng_session *session; /* made for it, or NULL */
+    vg_lttng_session *session; /* the session that was created, or NULL */
     vg_recording *live;
     vg_window_reader *reader;
     struct vg_window_meter meter;
     uint64_t windows;
-    int64_t news_at_ns; /* CLOCK_MONOTONIC, when the session last went on */
-    int64_t news_ns;    /* up to when */
+    int64_t news_at_ns; /* CLOCK_MONOTONIC, when the last data came */
+    int64_t news_ns;    /* end of the data */
     uint64_t news_events;
-    /* For the alarm, which interrupts the calls above. */
+    /* For the alarm, which interrupts the above calls: */
     unsigned int pull;
     int64_t ticks; /* within the same pull */
     atomic_bool unanswered;
@@ -121,8 +121,9 @@ keep_on(void *data)
 
 /* ---- who is who ---- */
 
-/* Without the context pid, a trace does not say which threads are one VM; /proc does. Before their
- * first event, so that none is told of as a VM of its own. */
+/* Groups threads into VMs with the help of /proc: without the context pid, a trace does not report
+ * which threads belong to one VM. This happens before their first event, so that no thread is
+ * reported as its own VM. */
 static void
 group_threads(struct lttng *lttng)
 {
@@ -162,7 +163,7 @@ name_vms(const struct lttng *lttng, struct vg_window *window)
 
 /* ---- windows ---- */
 
-/* Finds what is wrong with the data, or NULL. The caller frees it. */
+/* Describes what is wrong with the data, or returns NULL. The caller frees the text. */
 static char *
 find_fault(const struct reading *reading)
 {
@@ -197,7 +198,7 @@ lttng_tell_health(const struct reading *reading)
     lttng_tell_state(reading, fault ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text->str);
 }
 
-/* Counts the windows of the grid between the newest one and this one. */
+/* Counts the windows of the grid between the previous window and this one. */
 static uint64_t
 count_missed(struct lttng *lttng, const struct vg_window *window)
 {
@@ -238,7 +239,7 @@ report_window(struct reading *reading, struct vg_window *take_window)
 
 /* ---- one session ---- */
 
-/* Watches if the streams go on while the relay daemon answers. */
+/* Detects that the streams have stopped although the relay daemon answers. */
 static void
 watch_silence(struct reading *reading)
 {
@@ -283,7 +284,7 @@ wait_for_news(struct reading *reading)
     vg_thread_sleep_until(reading->self, vg_clock_monotonic_ns() + POLL_NS);
 }
 
-/* Reads windows. Returns 0 if the session or the work has ended, -1 if the connection has. */
+/* Reads windows. Returns 0 at the end of the session or thread, -1 if the connection failed. */
 static int
 read_windows(struct reading *reading, GError **err)
 {
@@ -309,7 +310,7 @@ read_windows(struct reading *reading, GError **err)
     return status < 0 ? -1 : 0;
 }
 
-/* Makes the session of the kernel, if it is to be made. */
+/* Creates the kernel session if this is configured. */
 static int
 make_session(struct reading *reading, GError **err)
 {
@@ -363,7 +364,7 @@ read_live(struct reading *reading, GError **err)
     return status;
 }
 
-/* Reads a session from the connection to its end. *ret_windows: number of windows seen. */
+/* Reads a session from the connection to its end. *ret_windows is the number of windows read. */
 static int
 read_session(struct lttng *lttng, vg_thread *self, const struct vg_report_sink *sink,
              uint64_t *ret_windows, GError **err)

@@ -26,8 +26,8 @@ nvml_card_memory(const struct vg_nvml *nvml, vg_nvml_handle handle)
     return 0;
 }
 
-/* Returns the memory of as many vGPUs of one type as fit, the maximum of all types. The GPU's own
- * memory is less on some products, because it does not contain what ECC takes. */
+/* Returns the total memory of as many vGPUs of one type as fit, as the maximum of all types. On
+ * some products, the GPU's own memory is smaller, because it does not contain what ECC takes. */
 static int64_t
 nvml_card_vgpu_memory(const struct vg_nvml *nvml, vg_nvml_handle handle)
 {

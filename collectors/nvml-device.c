@@ -14,10 +14,10 @@
 #include "collectors/nvml-use.h"
 #include "collectors/nvml-vgpu.h"
 
-/* Samples that the library keeps of one engine; it has 100 to 120. */
+/* The maximum number of samples of one engine. The library stores 100 to 120. */
 #define SAMPLES_MAX 256
 
-/* How long facts about the card are used before they are read again. */
+/* How long data about the card is used before it is read again. */
 #define CARD_NS (60 * VG_NS_PER_S)
 
 static const enum vg_nvml_sampling samplings[VG_NVML_ENGINE_MAX] = {
@@ -31,30 +31,30 @@ struct vg_nvml_device {
     vg_nvml_handle handle;
     char address[sizeof(((struct vg_gpu_sample *)NULL)->device)];
     char name[96];
-    int lost_code; /* why it is not talked to any more; 0: it is */
+    int lost_code; /* why the device is no longer queried; 0: it is */
     int64_t sampled_ns;
     struct vg_nvml_use use;
     struct vg_nvml_lack no_rates;
     struct vg_nvml_lack no_codec[VG_NVML_ENGINE_MAX]; /* of the encoder and the decoder */
     struct vg_nvml_lack no_samples[VG_NVML_ENGINE_MAX];
     struct vg_nvml_news sample_news[VG_NVML_ENGINE_MAX];
-    unsigned long long last_sample[VG_NVML_ENGINE_MAX]; /* its time */
+    unsigned long long last_sample[VG_NVML_ENGINE_MAX]; /* time of the newest sample */
     vg_nvml_processes *processes;
     vg_nvml_vgpus *vgpus;
     vg_nvml_slices *slices;
     struct vg_card_fact card;
-    int64_t card_ns; /* when it was read; 0: never */
+    int64_t card_ns; /* time of the last reading; 0: never */
 };
 
 /* ---- the device ---- */
 
-/* Interprets an answer, and notes lasting ones. */
+/* Interprets a result code, and notes permanent ones. */
 static enum vg_nvml_answer
 nvml_device_hear(vg_nvml_device *device, int code, struct vg_nvml_lack *lack)
 {
     enum vg_nvml_answer answer = vg_nvml_answer_of(code);
 
-    /* Every GPU tells its rates; an unknown error there is the GPU's. */
+    /* Every GPU reports its rates, so an unknown error means that the GPU has one. */
     if (answer == VG_NVML_FAILED && lack == &device->no_rates)
         answer = VG_NVML_LOST;
     if (answer == VG_NVML_NEVER)
@@ -81,7 +81,7 @@ newest_time(const struct vg_nvml_sample *samples, unsigned n)
     return newest;
 }
 
-/* Takes the mean of the new samples. */
+/* Uses the mean of the new samples. */
 static void
 hear_samples(vg_nvml_device *device, enum vg_nvml_engine engine, int64_t now_ns)
 {
@@ -111,7 +111,7 @@ hear_samples(vg_nvml_device *device, enum vg_nvml_engine engine, int64_t now_ns)
         sum += percent;
         n_new++;
     }
-    /* The first answer tells the past. */
+    /* The first answer contains old samples. */
     if (n_new > 0)
         set_percent(device, engine, after == 0 ? MAX(last, 0) : sum / n_new, now_ns);
 }
@@ -144,8 +144,8 @@ hear_codec(vg_nvml_device *device, enum vg_nvml_engine engine,
         set_percent(device, engine, MIN(percent, 100), now_ns);
 }
 
-/* Reads the use of engines. The buffer of samples is the last resort: the driver takes 3 ms of CPU
- * time to hand one out, where the other answers take 0.1 ms. */
+/* Reads the use of the engines. The sample buffer is the last resort: the driver needs 3 ms of CPU
+ * time to return it, but 0.1 ms for the other calls. */
 static void
 hear_engines(vg_nvml_device *device, int64_t now_ns)
 {
@@ -159,7 +159,7 @@ hear_engines(vg_nvml_device *device, int64_t now_ns)
     }
 }
 
-/* Tells if nothing works in it, as far as is known. */
+/* Returns whether no engine is known to be working. */
 static bool
 is_idle(const vg_nvml_device *device)
 {
@@ -170,7 +170,7 @@ is_idle(const vg_nvml_device *device)
     return device->use.percent[VG_NVML_SM] >= 0;
 }
 
-/* Reads the use of memory. The newer function leaves out what the driver keeps for itself. */
+/* Reads the use of memory. The newer function excludes what the driver reserves for itself. */
 static void
 hear_memory(vg_nvml_device *device)
 {
@@ -251,7 +251,7 @@ vg_nvml_device_is_lost(const vg_nvml_device *device)
     return device->lost_code != 0;
 }
 
-/* Tells if the use of the device is not known. */
+/* Returns whether the use of the device is unknown. */
 static bool
 has_no_use(const vg_nvml_device *device)
 {

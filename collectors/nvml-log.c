@@ -7,7 +7,7 @@
 
 #include "model/event.h"
 
-/* The news of one run list in one log. */
+/* The new entries of one run list in one log. */
 struct news {
     uint64_t slices;
     unsigned long long run;
@@ -45,7 +45,8 @@ nvml_log_collect(const struct vg_nvml_log_entry *entries, unsigned n_entries, un
     return news;
 }
 
-/* overrun: all entries are new, so some may be lost. What ran in those the total tells. */
+/* Counts new entries. overrun means that all entries are new, so some may be lost. The total
+ * includes the run time of lost entries. */
 static void
 count(struct vg_nvml_log_meter *meter, const struct vg_nvml_runlist *known, const struct news *news,
       bool overrun)

@@ -9,7 +9,8 @@
 #include "collectors/nvml-use.h"
 #include "host/proc-text.h"
 
-/* Processes that use a device at once; more are left out. The library tells all or none. */
+/* The maximum number of processes of a device; more are ignored. The list may be longer, because
+ * the library returns either all or none. */
 #define PROCESSES_MAX        1024
 #define PROCESSES_LISTED_MAX 65536
 
@@ -17,9 +18,9 @@ struct process {
     struct vg_nvml_use use;
     char comm[VG_COMM_LEN];  /* when it was first seen */
     bool of_vm;              /* when the list was made */
-    bool told;               /* in the answer that is being read */
+    bool told;               /* in the present answer */
     unsigned long long time; /* of the newest sample */
-    bool present;            /* in the list that is being made */
+    bool present;            /* in the present list */
 };
 
 struct vg_nvml_processes {
@@ -64,7 +65,7 @@ take_use(vg_nvml_processes *processes, const struct vg_nvml_process_use *told,
 {
     struct process *process = g_hash_table_lookup(processes->list, GUINT_TO_POINTER(told->pid));
 
-    /* Some drivers hand out entries that were never filled in. */
+    /* Some drivers return entries that were never filled in. */
     if (!process || told->sm > 100)
         return;
     if (vg_nvml_news_is_new(&processes->news, after, told->time, &process->time, now_ns)) {
@@ -75,14 +76,14 @@ take_use(vg_nvml_processes *processes, const struct vg_nvml_process_use *told,
         process->use.heard_ns = now_ns;
         process->told = true;
     } else if (told->time == process->time) {
-        /* The driver samples less often than it is asked. */
+        /* The driver samples less often than it is queried. */
         process->told = true;
     }
 }
 
 enum which { ALL, NEVER_HEARD, NOT_TOLD };
 
-/* Sets that these processes do nothing from now on. */
+/* Marks these processes as idle from now on. */
 static void
 set_idle(const vg_nvml_processes *processes, enum which which, int64_t now_ns)
 {
@@ -112,7 +113,8 @@ begin_answer(const vg_nvml_processes *processes)
         ((struct process *)value)->told = false;
 }
 
-/* Processes that did nothing lately are not told of, and of none where all did nothing. */
+/* Queries the processes' use. The answer omits processes that were idle lately. If all were idle,
+ * there is no answer. Returns the error code if the device is lost, otherwise 0. */
 static int
 nvml_process_hear(vg_nvml_processes *processes, int64_t now_ns)
 {
@@ -177,7 +179,7 @@ new_process(const vg_nvml_processes *processes, unsigned pid)
     g_autofree char *path = g_strdup_printf("%s/%u/task/%u/comm", processes->proc, pid, pid);
 
     vg_nvml_use_init(&process->use);
-    /* It may be gone already, or be a container's whose /proc is another. */
+    /* The process may have exited, or belong to a container with its own /proc. */
     if (vg_proc_read(path, process->comm, sizeof(process->comm)) < 0)
         process->comm[0] = '\0';
     g_strchomp(process->comm);
@@ -189,7 +191,7 @@ static void
 take_listed(const vg_nvml_processes *processes, const GPtrArray *vms,
             const struct vg_nvml_process *told)
 {
-    /* A process of another PID namespace has none here. */
+    /* A process of another PID namespace has no pid here. */
     if (told->pid == 0 || told->pid > INT32_MAX)
         return;
     struct process *process = g_hash_table_lookup(processes->list, GUINT_TO_POINTER(told->pid));
@@ -197,7 +199,7 @@ take_listed(const vg_nvml_processes *processes, const GPtrArray *vms,
         return;
     if (!process)
         process = new_process(processes, told->pid);
-    /* A process that computes and draws is in both lists, each with all of its memory. */
+    /* A process that computes and draws is in both lists, with its whole memory in each. */
     if (told->memory != VG_NVML_NOT_AVAILABLE)
         process->use.memory_bytes = (int64_t)MIN(told->memory, INT64_MAX);
     process->use.peak_bytes = MAX(process->use.peak_bytes, process->use.memory_bytes);
@@ -205,7 +207,7 @@ take_listed(const vg_nvml_processes *processes, const GPtrArray *vms,
     process->present = true;
 }
 
-/* Lists the processes; false: the library does not tell them. */
+/* Lists the processes. Returns false if they could not be listed this time. */
 static bool
 list_processes(const vg_nvml_processes *processes, const GPtrArray *vms,
                int (*get)(vg_nvml_handle, unsigned *, struct vg_nvml_process *))
@@ -217,7 +219,7 @@ list_processes(const vg_nvml_processes *processes, const GPtrArray *vms,
         return true;
     int code = get(processes->handle, &n, told);
     if (code == VG_NVML_INSUFFICIENT_SIZE) {
-        /* n is how many there are; some more may come meanwhile. */
+        /* n is the number of processes. It may grow in the meantime. */
         room = MIN(n, PROCESSES_LISTED_MAX - PROCESSES_MAX) + PROCESSES_MAX;
         n = room;
         g_free(told);

@@ -96,7 +96,7 @@ nvml_slices_need(vg_nvml_slices *slices, unsigned gpu_instance, unsigned compute
     return &g_array_index(slices->list, struct slice, slices->list->len - 1);
 }
 
-/* Lists the slices that exist now. Those that no longer exist are forgotten. */
+/* Lists the existing slices and forgets those that no longer exist. */
 static void
 nvml_slices_list(vg_nvml_slices *slices)
 {

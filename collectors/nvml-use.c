@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "collectors/gpu-window.h"
 
-/* A user that was not heard of for this long does nothing now: products sample every 1/6 to 1 s. */
+/* A user without a sample for this long is idle now: products sample every 1/6 to 1 s. */
 #define STALE_NS (2 * VG_NS_PER_S)
 
 const char *const vg_nvml_engine_names[VG_NVML_ENGINE_MAX] = {
@@ -102,7 +102,7 @@ vg_nvml_use_take(struct vg_nvml_use *use, const char *device, int64_t window_ns,
             vg_gpu_window_add(gpus, &more);
         use->busy_ns[i] = 0;
     }
-    /* Memory, of which rows tell, without work, as of a GPU in MIG mode. */
+    /* Report memory without work, as for a GPU in MIG mode. */
     if (!known && use->peak_bytes > 0) {
         struct vg_gpu_sample more = {.lacks = VG_GPU_ONLY_WORK | VG_GPU_NO_WORK,
                                      .mem_bytes = use->memory_bytes,

@@ -12,21 +12,21 @@
 #include "host/proc-text.h"
 #include "model/vm-name.h"
 
-/* vGPUs of one device; NVIDIA's limit is 32. */
+/* The maximum number of vGPUs of one device. NVIDIA's limit is 32. */
 #define VGPUS_MAX 64
-/* The time after which the VM of a vGPU is looked for again if none was found: command lines are
- * long. */
+/* If the VM of a vGPU was not found, it is searched for again after this time, because command
+ * lines are long. */
 #define RETRY_NS (10 * VG_NS_PER_S)
 #define UUID_MAX 80
 
 struct vgpu {
     unsigned instance;
     struct vg_nvml_use use;
-    char vm_id[UUID_MAX]; /* as the library has it */
-    bool found;           /* id is that of its VM */
+    char vm_id[UUID_MAX]; /* as the library reports it */
+    bool found;           /* id is valid */
     uint32_t id;
     int64_t retry_ns;
-    bool present;            /* in the list that is being made */
+    bool present;            /* in the present list */
     unsigned long long time; /* of the newest sample */
 };
 
@@ -42,7 +42,7 @@ struct vg_nvml_vgpus {
     struct vg_nvml_lack no_log_v2;
     struct vg_nvml_lack no_log;
     struct vg_nvml_log_meter log;
-    char *scheduler; /* in words, or NULL */
+    char *scheduler; /* as text, or NULL */
 };
 
 vg_nvml_vgpus *
@@ -81,7 +81,7 @@ find_vgpu(const vg_nvml_vgpus *vgpus, unsigned instance)
     return NULL;
 }
 
-/* 0, or the code that says that the device is lost. */
+/* Returns 0, or the code if it means that the device is lost. */
 static int
 nvml_vgpu_hear(int code, struct vg_nvml_lack *lack)
 {
@@ -225,8 +225,8 @@ find_by_id(const GPtrArray *vms, uint32_t id)
     return NULL;
 }
 
-/* A domain's id is a number of libvirt's, which nothing here knows; where there is no libvirt, it
- * is the pid. */
+/* Finds a VM by NVML's id. The id is libvirt's domain id, which is unknown here, or the pid if
+ * there is no libvirt. */
 static const struct vg_proc_vm *
 find_by_vm_id(const GPtrArray *vms, const char *vm_id, int type)
 {
@@ -243,7 +243,7 @@ find_by_vm_id(const GPtrArray *vms, const char *vm_id, int type)
     return found;
 }
 
-/* QEMU is told of a mediated device by a path that ends with its UUID. */
+/* Finds a VM by its mediated device: QEMU's command line has a path that ends with the UUID. */
 static const struct vg_proc_vm *
 find_by_mdev(const vg_nvml_vgpus *vgpus, const GPtrArray *vms, const char *uuid)
 {
@@ -296,7 +296,7 @@ policy_name(unsigned policy)
     return policy < G_N_ELEMENTS(names) && names[policy] ? names[policy] : "by an unknown policy";
 }
 
-/* It cannot be changed while there are vGPUs. */
+/* Reads the scheduler, which cannot change while there are vGPUs. */
 static void
 read_scheduler(vg_nvml_vgpus *vgpus)
 {
@@ -364,8 +364,8 @@ list_vgpus(vg_nvml_vgpus *vgpus)
     return 0;
 }
 
-/* Takes turns from the log, which names run lists, not vGPUs: they can be told apart only if there
- * is one vGPU. */
+/* Takes the turns from the log. The log contains run lists instead of vGPUs, so turns are only
+ * known if there is one vGPU. */
 static void
 take_turns(vg_nvml_vgpus *vgpus, GArray *gpus_of_only_vm, struct vg_gpu_sample *ret)
 {

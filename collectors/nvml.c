@@ -28,7 +28,7 @@ _Static_assert(sizeof(struct vg_nvml_heterogeneous) == 8, "nvmlVgpuHeterogeneous
 struct symbol {
     size_t offset; /* of the pointer */
     const char *name;
-    const char *older; /* takes the same, or NULL */
+    const char *older; /* older function with the same arguments, or NULL */
     bool needed;
 };
 
@@ -73,8 +73,7 @@ static const struct symbol symbols[] = {
     {AT(get_heterogeneous), "nvmlDeviceGetVgpuHeterogeneousMode", NULL, false},
 };
 
-/* Returns whether a directory that the linker searches besides its cache has a file of this name.
- */
+/* Returns whether a directory that the linker searches in addition to its cache has this file. */
 static bool
 nvml_is_in_path(const char *name)
 {
@@ -97,8 +96,8 @@ nvml_is_in_path(const char *name)
     return found;
 }
 
-/* Returns whether there is such a library. If it cannot be loaded all the same, the reason is
- * another one, such as a library that it needs: the linker reports both in words alone. */
+/* Returns whether the library exists. If it does but cannot be loaded, the reason is another one,
+ * such as a missing dependency. The linker's error text does not distinguish the two. */
 static bool
 nvml_is_there(const char *library)
 {
@@ -109,7 +108,7 @@ nvml_is_there(const char *library)
         return access(library, F_OK) == 0;
     if (nvml_is_in_path(library))
         return true;
-    /* The cache has the paths of libraries, each ended by a NUL. */
+    /* The cache contains the paths of libraries, each terminated by a NUL. */
     if (!g_file_get_contents("/etc/ld.so.cache", &cache, &size, NULL))
         return false;
     for (const char *at = cache; at < cache + size; at += strlen(at) + 1) {

@@ -24,28 +24,28 @@
 
 struct cpu {
     int32_t index;
-    void *mapped; /* NULL: not there */
+    void *mapped; /* NULL: not mapped */
     size_t mapped_bytes;
     unsigned n_fds;
-    int fds[]; /* of the tracepoints, then that of arrivals; -1: not there */
+    int fds[]; /* of the tracepoints, then of arrivals; -1: not open */
 };
 
 struct vg_perf_events {
     vg_perf_merge *merge;
     struct vg_perf_set set;
     int epoll_fd;
-    uint16_t ids[VG_PERF_TRACEPOINTS_MAX]; /* 0: not there */
-    bool optional;                         /* they are enabled */
+    uint16_t ids[VG_PERF_TRACEPOINTS_MAX]; /* 0: unknown */
+    bool optional;                         /* optional events are enabled */
     bool has_optional;
     bool arrivals;
-    bool counts_lost; /* the kernel knows PERF_FORMAT_LOST */
+    bool counts_lost; /* the kernel supports PERF_FORMAT_LOST */
     size_t ring_bytes;
     GPtrArray *cpus; /* struct cpu, owned */
     char online[VG_PROC_TEXT_MAX];
 };
 
-/* Returns the index of the event of arrivals among those of a CPU; its place exists also if the
- * event does not. */
+/* Returns the index of the arrivals event among a CPU's events. The index is reserved even if the
+ * event is not open. */
 static size_t
 arrivals_of(const vg_perf_events *events)
 {

@@ -27,20 +27,20 @@ struct stream {
     bool has_event;
     struct vg_event event; /* the next one */
     int64_t last_ns;       /* of the last record; 0: there was none */
-    int32_t holder;        /* who runs there; VG_NONE: not known */
+    int32_t holder;        /* tid of the running thread; VG_NONE: unknown */
     uint64_t lost_seen;    /* by the kernel's count, when the ring was full */
-    uint64_t lost;         /* handed out as lost */
-    uint64_t lost_ahead;   /* of these, those that no record has told of yet */
+    uint64_t lost;         /* already reported as lost */
+    uint64_t lost_ahead;   /* the part of lost that no record has reported yet */
 };
 
 struct vg_perf_merge {
     GArray *classes;    /* struct class */
-    GArray *by_id;      /* uint16_t by the number of a tracepoint: its class + 1; 0: none */
+    GArray *by_id;      /* uint16_t by tracepoint number: class + 1; 0: none */
     GPtrArray *streams; /* struct stream, owned */
-    GPtrArray *heap;    /* those that have an event */
+    GPtrArray *heap;    /* the streams that have an event */
     struct vg_adapt_env env;
     vg_names *names;
-    int64_t given_ns; /* nothing earlier is handed out any more */
+    int64_t given_ns; /* no earlier event is returned any more */
     struct vg_perf_counts counts;
 };
 
@@ -158,7 +158,7 @@ build_heap(vg_perf_merge *merge)
 static void
 begin_event(const vg_perf_merge *merge, struct stream *stream, int64_t ts_ns)
 {
-    /* An interrupt may have written between a record's time and its place. */
+    /* An interrupt may have written a record between this one's timestamp and its place. */
     ts_ns = MAX(MAX(ts_ns, stream->last_ns), merge->given_ns);
     stream->event = (struct vg_event){
         .ts_ns = ts_ns,
@@ -227,8 +227,7 @@ take_sample(vg_perf_merge *merge, struct stream *stream, const struct vg_perf_pa
     }
 }
 
-/* Takes an arrival: the thread that came is the expected one, unless the records of this CPU leave
- * something out. */
+/* Handles an arrival: the thread is the expected one, unless records of this CPU are missing. */
 static void
 take_arrival(vg_perf_merge *merge, struct stream *stream, const struct vg_perf_parsed *parsed)
 {
@@ -244,7 +243,7 @@ take_arrival(vg_perf_merge *merge, struct stream *stream, const struct vg_perf_p
     stream->event.type = VG_EVENT_SCHED_SWITCH;
     stream->event.sched_switch.prev_tid = parsed->other_tid;
     stream->event.sched_switch.next_tid = parsed->tid;
-    /* Nothing is known of the thread that left, until there is a record of it. */
+    /* Nothing is known about the previous thread until a record mentions it. */
     stream->event.sched_switch.prev_state = VG_PREV_BLOCKED;
     stream->holder = parsed->tid;
 }
@@ -274,7 +273,7 @@ take_record(vg_perf_merge *merge, struct stream *stream, const struct perf_event
     }
 }
 
-/* Goes on to the next event among the records that were seen. */
+/* Advances to the next event among the records that were read. */
 static void
 perf_merge_advance(vg_perf_merge *merge, struct stream *stream)
 {
@@ -287,11 +286,11 @@ perf_merge_advance(vg_perf_merge *merge, struct stream *stream)
     if (stream->has_event)
         return;
     if (damaged) {
-        /* The number of lost records is not known. */
+        /* The number of lost records is unknown. */
         merge->counts.rejected++;
         make_loss(merge, stream, stream->last_ns, 1);
     } else if (stream->lost_seen > stream->lost) {
-        /* The record of the loss comes before the next one that finds room. */
+        /* The kernel writes the record of the loss before the next record that fits. */
         uint64_t ahead = stream->lost_seen - stream->lost;
         stream->lost_ahead += ahead;
         stream->lost += ahead;

@@ -7,7 +7,7 @@
 
 #include "model/event.h"
 
-/* A ring with less room than this may have refused a record: kvm_exit's has some 120 bytes. */
+/* A ring with less space than this may have refused a record. kvm_exit's take 120 bytes. */
 #define ROOM_MIN 1024
 
 void
@@ -44,12 +44,12 @@ vg_perf_ring_next(struct vg_perf_ring *ring, bool *ret_damaged)
     struct perf_event_header header;
 
     *ret_damaged = false;
-    /* Nobody looks at what was handed out before any more. */
+    /* Records that were returned before are no longer in use. */
     if (ring->tail - ring->page->data_tail >= ring->size / 4)
         vg_perf_ring_release(ring);
     if (left == 0)
         return NULL;
-    /* Records are multiples of 8 bytes, so that a header never goes around the end. */
+    /* Records are multiples of 8 bytes, so a header never wraps around the end. */
     if (left >= sizeof(header) && left <= ring->size && at + sizeof(header) <= ring->size) {
         memcpy(&header, ring->data + at, sizeof(header));
         if (header.size >= sizeof(header) && header.size % 8 == 0 && header.size <= left) {
@@ -70,13 +70,13 @@ vg_perf_ring_next(struct vg_perf_ring *ring, bool *ret_damaged)
 void
 vg_perf_ring_release(struct vg_perf_ring *ring)
 {
-    /* All that was read is copied before the kernel may overwrite it. */
+    /* Everything that was read is copied before the kernel may overwrite it. */
     __atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
 }
 
 /* ---- records ---- */
 
-/* The sample_id of perf_event_open(2), with which samples begin, but for the padding. */
+/* The sample_id of perf_event_open(2), with which samples start, except for the padding. */
 struct sample_id {
     int32_t pid, tid;
     uint64_t time;
@@ -108,7 +108,7 @@ parse_sample(const char *body, size_t size, struct vg_perf_parsed *ret)
     return raw_size <= size - sizeof(id) - sizeof(raw_size) && take_id(&id, ret);
 }
 
-/* Parses a record that is no sample: fixed bytes of fields, then the sample_id at its end. */
+/* Parses a record that is not a sample: fixed fields, then the sample_id at the end. */
 static bool
 parse_fixed(const char *body, size_t size, void *ret_fixed, size_t fixed,
             struct vg_perf_parsed *ret)

@@ -10,17 +10,17 @@
 #include "host/proc-scan.h"
 #include "host/proc-text.h"
 
-/* A runnable thread that has not run for so long after it was looked at has waited since then. */
+/* A runnable thread that has not run for this long has been waiting since the first check. */
 #define SETTLED_NS (VG_NS_PER_S / 2)
-/* Threads seen for the first time between two beats of the heart: some 30 us each. */
+/* The number of new threads between two heartbeats: some 30 us each. */
 #define VCPUS_PER_BEAT 128
 
 struct vcpu {
     int32_t tid;
     int32_t pid;
     bool is_kvm;
-    bool settled; /* the ledger knows of it */
-    /* The time of the first look, and the counters then. */
+    bool settled; /* the ledger knows its state */
+    /* The time of the first check, and the counters at that time. */
     int64_t begin_ns;
     uint64_t timeslices;
     uint64_t run_ns;
@@ -29,8 +29,8 @@ struct vcpu {
 };
 
 struct vm {
-    uint32_t id;         /* of the scan */
-    uint32_t process_id; /* of the topology */
+    uint32_t id;         /* in the scan */
+    uint32_t process_id; /* in the topology */
     int32_t pid;
     char name[VG_VM_NAME_MAX];
     char uuid[VG_UUID_LEN];
@@ -38,7 +38,7 @@ struct vm {
     uint64_t generation;
 };
 
-/* A vCPU slept at that time. */
+/* A vCPU that slept at that time. */
 struct sleeper {
     int64_t t_ns;
     int32_t tid;
@@ -49,7 +49,7 @@ struct vg_perf_watch {
     char *proc;
     int64_t tick_ns;
     GHashTable *vcpus; /* tid -> struct vcpu */
-    GHashTable *vms;   /* id of the scan -> struct vm */
+    GHashTable *vms;   /* id in the scan -> struct vm */
     GArray *sleepers;  /* struct sleeper, earliest first */
     uint64_t generation;
 };
@@ -81,8 +81,8 @@ vg_perf_watch_free(vg_perf_watch *watch)
 
 /* ---- vCPUs to which nothing happens ---- */
 
-/* Notes the state of the thread, with the time after the look: earlier events have been recorded by
- * then, and are believed more. */
+/* Notes the state of the thread and the time after the check. Earlier events have been recorded by
+ * then and take precedence. */
 static void
 look(vg_perf_watch *watch, struct vcpu *vcpu)
 {
@@ -117,7 +117,7 @@ vg_perf_watch_settle(vg_perf_watch *watch, vg_cpu_ledger *ledger, int64_t t_ns)
         g_array_remove_range(watch->sleepers, 0, n);
 }
 
-/* Finds the state of a thread that was runnable: its counters tell after a while whether it has
+/* Finds the state of a thread that was runnable. After a while, its counters show whether it has
  * been running or waiting all the time. */
 static void
 assume(vg_perf_watch *watch, struct vcpu *vcpu, vg_cpu_ledger *ledger)
@@ -129,7 +129,7 @@ assume(vg_perf_watch *watch, struct vcpu *vcpu, vg_cpu_ledger *ledger)
     if (!vg_proc_read_thread(watch->proc, vcpu->pid, vcpu->tid, &stat, &sched))
         return;
     if (sched.timeslices != vcpu->timeslices || stat.state != 'R') {
-        /* It was switched to, or away from: if nobody recorded that, this is a new beginning. */
+        /* The thread was switched to or from. If this was not recorded, start again. */
         look(watch, vcpu);
         return;
     }
@@ -185,8 +185,8 @@ tell_thread(vg_topology *topology, struct vm *vm, int32_t tid, bool is_vcpu, int
     vm->process_id = vg_topology_declare(topology, &told)->id;
 }
 
-/* Its other threads, so that they are known as its own when they run for the first time. Those that
- * it makes later tell it themselves, when they are switched from. */
+/* Declares the VM's other threads, so that they are known before they run for the first time. For
+ * threads created later, the records of switches from them show their process. */
 static void
 tell_threads(const vg_perf_watch *watch, vg_topology *topology, struct vm *vm)
 {
@@ -225,7 +225,7 @@ see_vm(vg_perf_watch *watch, vg_topology *topology, const struct vg_proc_vm *see
     return vm;
 }
 
-/* Sees a vCPU; tells if it is a new one. */
+/* Adds a vCPU. Returns whether it is new. */
 static bool
 see_vcpu(vg_perf_watch *watch, vg_topology *topology, struct vm *vm,
          const struct vg_proc_vcpu *seen)
@@ -290,7 +290,8 @@ vg_perf_watch_forget_gone(vg_perf_watch *watch, void (*ended)(void *data, int32_
 
 /* ---- windows ---- */
 
-/* By the number that the topology gave it. Numbers are used again: the one seen last has it. */
+/* Lists the VMs by their number in the topology. Numbers are reused, so the VM that was seen last
+ * has the number. */
 static GHashTable *
 list_processes(const vg_perf_watch *watch)
 {

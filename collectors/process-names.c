@@ -8,14 +8,15 @@
 
 #include "host/proc-text.h"
 
-/* Rounds after which who was not asked for is forgotten, and what is known is read anew. */
+/* Processes that nobody asked about for this many rounds are forgotten. Known processes are read
+ * again after READ_ROUNDS. */
 #define FORGET_ROUNDS 10
 #define READ_ROUNDS   60
 
 struct known {
     char comm[VG_COMM_LEN];
     char cgroup[VG_CGROUP_LEN];
-    uint64_t read; /* rounds */
+    uint64_t read; /* the round of the last reading */
     uint64_t asked;
 };
 
@@ -45,7 +46,7 @@ vg_process_names_free(vg_process_names *names)
     g_free(names);
 }
 
-/* Reads a name that the programs saw; false: another process has its place, or none. */
+/* Reads a name that the programs saw. Returns false if another process has its place, or none. */
 static bool
 read_seen(const struct vg_bpf_name *seen, int32_t pid, char comm[VG_COMM_LEN])
 {
@@ -95,7 +96,7 @@ vg_process_names_fill(vg_process_names *names, const struct vg_bpf_name *seen,
         read_proc(names, process->pid, &fresh);
         if (was_seen)
             g_strlcpy(fresh.comm, comm, sizeof(fresh.comm));
-        /* Text read of a process that has gone meanwhile is still right. */
+        /* The previous text of a process that has exited is still right. */
         if (known && !is_another && !fresh.cgroup[0])
             g_strlcpy(fresh.cgroup, known->cgroup, sizeof(fresh.cgroup));
         known = g_memdup2(&fresh, sizeof(fresh));

@@ -23,18 +23,18 @@ struct replay {
     vg_topology *topology;
     double speed;
     int64_t window_ns;
-    int64_t modified_ns; /* epoch, of the file */
+    int64_t modified_ns; /* epoch */
     char source[sizeof(((struct vg_provenance *)NULL)->source)];
 };
 
-/* One run through the recording. */
+/* One pass through the recording. */
 struct run {
     struct replay *replay;
     vg_thread *self;
     const struct vg_report_sink *sink;
     vg_window_reader *reader;
     int64_t clock_offset_ns;
-    int64_t started_ns; /* CLOCK_MONOTONIC, when the first window began */
+    int64_t started_ns; /* CLOCK_MONOTONIC, when the first window started */
     int64_t begin_ns;   /* of the first window, raw clock */
     struct vg_window_meter meter;
     uint64_t windows;
@@ -49,7 +49,7 @@ replay_tick(void *data)
     return !vg_thread_stopping(run->self);
 }
 
-/* Waits until the window would have ended. */
+/* Waits until the window would have ended. Returns false if the thread is to stop. */
 static bool
 keep_pace(const struct run *run, int64_t end_ns)
 {
@@ -71,7 +71,7 @@ begin(struct run *run, const struct vg_window *window)
                                : run->replay->modified_ns - window->begin_ns;
 }
 
-/* 1 at the end, 0 when it was stopped before, -1 on failure. */
+/* Replays the windows. Returns 1 at the end, 0 if stopped before, and -1 on failure. */
 static int
 read_windows(struct run *run, GError **err)
 {
@@ -163,8 +163,8 @@ static const struct vg_collector_ops replay_ops = {
     .free = free_replay,
 };
 
-/* Two recordings whose names end alike are not mistaken for each other: a name that is too long
- * keeps its end and a hash of all of it. */
+/* Names the source. A name that is too long keeps its end and a hash of the whole, so that
+ * recordings whose names end alike remain distinct. */
 static void
 name_source(struct replay *replay)
 {
@@ -219,7 +219,7 @@ vg_replay_new(const struct vg_replay_options *options, GError **err)
     replay->topology = g_steal_pointer(&topology);
     replay->speed = options->speed;
     replay->window_ns = options->window_ns;
-    /* The time is the same whichever path led to the recording. */
+    /* The time is the same, no matter which path led to the recording. */
     (void)!stat(recording->name, &st);
     replay->modified_ns = (int64_t)st.st_mtim.tv_sec * VG_NS_PER_S + st.st_mtim.tv_nsec;
     name_source(replay);

@@ -73,7 +73,7 @@ vg_report_copy(const struct vg_report *report)
     return copy;
 }
 
-/* Puts the report unless it was told before. */
+/* Puts the report unless it repeats the previous one. */
 static void
 report_tell(struct vg_reported_state *told, const struct vg_report_sink *sink,
             struct vg_report *take_report)

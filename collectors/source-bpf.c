@@ -24,16 +24,16 @@
 
 #define NAME "bpf"
 
-/* The confidence if some aggressors found no room in the kernel. */
+/* The confidence if there was no space in the kernel for some aggressors. */
 #define CROWDED_CONFIDENCE 0.8
-/* A runnable thread that has not run for so long after its watch began has waited since then. */
+/* A runnable thread that has not run for this long has been waiting since its watch started. */
 #define SETTLED_NS (VG_NS_PER_S / 2)
-/* Threads begun to be watched between two beats of the heart: some 30 us each. */
+/* The number of new watches between two heartbeats: some 30 us each. */
 #define WATCHES_PER_BEAT 128
 
 enum { LEVEL_ALL, LEVEL_NO_GUESTS, LEVELS };
 
-/* A thread that is watched: a vCPU, or the main thread of a process of a VM, not measured. */
+/* A watched thread: a vCPU, or the main thread of a VM process, which is not measured. */
 struct watch {
     uint32_t slot;
     int32_t tid;
@@ -41,16 +41,16 @@ struct watch {
     uint32_t vm_id;
     bool is_vcpu;
     bool is_kvm;
-    bool settled;      /* what is assumed of it is as good as it gets */
-    bool over;         /* it has ended, and was read up to there */
-    int64_t waited_ns; /* when it was read last, if it waited then; else 0 */
+    bool settled;      /* the assumed state is final */
+    bool over;         /* the thread has ended and was read to its end */
+    int64_t waited_ns; /* time of the last reading if the thread waited then; else 0 */
     uint64_t start_ticks;
-    uint64_t timeslices; /* of schedstat, when the watch began */
+    uint64_t timeslices; /* from schedstat, when the watch started */
     uint64_t run_ns;
     int64_t begin_ns;
     struct vg_bpf_assumed assumed;
     struct vg_cpu_figures last;
-    unsigned open; /* intervals that the end of the last window cut */
+    unsigned open; /* intervals that the end of the last window split */
     vg_bpf_given *given;
     struct vg_bpf_places places;
     struct vg_guest_ticks guest;
@@ -79,7 +79,7 @@ struct source {
     GHashTable *watches; /* tid -> struct watch */
     GHashTable *vms;     /* id -> struct vm */
     uint64_t generation;
-    unsigned unwatched;        /* threads that found no slot */
+    unsigned unwatched;        /* threads without a slot */
     struct vg_bpf_totals told; /* as of the last window */
     struct vg_guest_silence silence;
 };
@@ -102,8 +102,8 @@ record_of(const struct source *s, const struct watch *w)
 
 /* ---- whom to watch ---- */
 
-/* Reads in /proc the state of a thread without an event since it is watched. One that sleeps goes
- * on sleeping until an event; the counters of a runnable one tell after a while whether it has been
+/* Reads the state of a thread without events since its watch started from /proc. A sleeping thread
+ * sleeps until an event. After a while, the counters of a runnable thread show whether it has been
  * running or waiting all the time. */
 static void
 assume(const struct source *s, int32_t pid, struct watch *w)
@@ -119,7 +119,7 @@ assume(const struct source *s, int32_t pid, struct watch *w)
         return;
     }
     if (sched.timeslices != w->timeslices) {
-        /* An event came just before the watch, or is on its way: the present state counts. */
+        /* An event came just before the watch, or is about to come, so the present state counts. */
         w->timeslices = sched.timeslices;
         w->run_ns = sched.run_ns;
         w->begin_ns = vg_clock_monotonic_ns();
@@ -152,7 +152,7 @@ begin_watch(struct source *s, const struct vm *vm, const struct vg_proc_vcpu *vc
     struct vg_proc_stat stat = {0};
     struct vg_proc_schedstat sched = {0};
 
-    /* First what it has counted, then the watch: what happens in between makes it uncertain. */
+    /* Read the counters before the watch starts: events in between make the state uncertain. */
     bool known =
         vg_proc_read_thread(s->proc, is_vcpu ? vm->pid : vcpu->tid, vcpu->tid, &stat, &sched);
     int64_t begin_ns = vg_clock_monotonic_ns();
@@ -211,8 +211,8 @@ see_thread(struct source *s, const struct vm *vm, const struct vg_proc_vcpu *vcp
         w->index = vcpu->index;
         w->is_kvm = vcpu->is_kvm;
     }
-    /* Otherwise its tid came back, or what was taken for the main thread is a vCPU: the old one is
-     * read a last time and forgotten, and the next look begins anew. */
+    /* Otherwise the tid was reused, or the assumed main thread is a vCPU. The old thread is read a
+     * last time and forgotten, and the next check adds the new one. */
 }
 
 static void
@@ -239,7 +239,7 @@ see_vms(struct source *s, const GPtrArray *vms, vg_thread *self)
     }
 }
 
-/* Tells if the watched thread ended before or after the watch began: another has its tid. */
+/* Returns whether another thread has the tid, because the watched thread has ended. */
 static bool
 is_another(const struct source *s, const struct watch *w)
 {
@@ -254,7 +254,7 @@ delete_cells(void *data, uint32_t slot)
     vg_bpf_cells_delete(data, slot);
 }
 
-/* Forgets threads that ended or are no longer to be measured. */
+/* Forgets threads that have ended or need not be measured any more. */
 static void
 bpf_forget_gone(struct source *s)
 {
@@ -264,7 +264,7 @@ bpf_forget_gone(struct source *s)
     g_hash_table_iter_init(&iter, s->watches);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const struct watch *w = value;
-        /* An ended thread's tid may be another's, which is watched from the next look on. */
+        /* An ended thread's tid may belong to another thread, which the next check watches. */
         if (w->generation == s->generation && !w->over && !is_another(s, w))
             continue;
         vg_bpf_slots_withdraw(s->slots, w->slot);
@@ -361,7 +361,7 @@ read_record(const struct source *s, const struct vm *vm, struct watch *w,
 
     if (!w->settled)
         assume(s, vm->pid, w);
-    /* The kernel tells if a wait at the end of the last window is a wait at all. */
+    /* Only the kernel knows whether a wait from the last window is really a wait. */
     bool same_wait =
         (int64_t)__atomic_load_n(&record_of(s, w)->since_ns, __ATOMIC_RELAXED) < w->waited_ns;
     w->assumed.exec_now_ns = 0;
@@ -376,8 +376,7 @@ read_record(const struct source *s, const struct vm *vm, struct watch *w,
     if (w->assumed.state != VG_BPF_UNSEEN) {
         w->assumed.told_ns = ret->at_ns;
     } else if (w->assumed.since_ns != 0) {
-        /* This window does not tell of it, so the next one is not to tell more than its own time.
-         */
+        /* This window has no figures, so the next one must report only its own time. */
         w->assumed.since_ns = ret->at_ns;
         w->assumed.exec_ns = w->run_ns;
     }
@@ -431,7 +430,7 @@ begin_samples(const struct source *s, struct vg_window *window)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         struct vm *vm = value;
         struct vg_vm_sample sample;
-        /* Where entries are not seen, the kernel's samples of each vCPU count, anew. */
+        /* If entries are not visible, the kernel's samples of each vCPU count in each window. */
         vm->guest_known &= vg_bpf_sees_guests(s->bpf) && !s->silence.silent;
         vg_vm_sample_init(&sample);
         sample.id = vm->id;
@@ -442,7 +441,7 @@ begin_samples(const struct source *s, struct vg_window *window)
     }
 }
 
-/* Names those processes that took most of a VM's time; the others stay without. */
+/* Names the processes that took most of a VM's time. The others remain unnamed. */
 static void
 name_processes(struct source *s, GArray *processes)
 {
@@ -454,8 +453,7 @@ name_processes(struct source *s, GArray *processes)
                               &g_array_index(processes, struct vg_lost_process, i));
 }
 
-/* Finishes samples after all threads were read. A VM appears when something is known of it, or when
- * somebody lost time to it. */
+/* Finishes the samples after all threads were read. */
 static void
 finish_samples(struct source *s, struct vg_window *window)
 {
@@ -544,7 +542,7 @@ bpf_watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError *
     return 0;
 }
 
-/* KVM was loaded after the programs: they are loaded anew, so that they see it. */
+/* Loads the programs again if KVM was loaded after them, so that they see it. */
 static int
 restart(struct source *s, const GPtrArray *vms, vg_thread *self, GError **err)
 {

@@ -35,19 +35,19 @@
 
 #define NAME "perf"
 
-/* A record is in its ring so long after the time that it carries, whatever interrupted it. */
+/* A record is in its ring this long after its timestamp, whatever interrupted the write. */
 #define SLACK_NS VG_NS_PER_MS
-/* Bytes of each CPU's ring, and of all together. At 100 bytes a record, 512 KiB are some 1,700
- * switches with their wakeups. */
+/* Sizes in bytes of each CPU's ring, and of all rings together. At 100 bytes per record, 512 KiB
+ * hold about 1,700 switches with their wakeups. */
 #define RING_BYTES  (512 * 1024)
 #define RINGS_BYTES (64 * 1024 * 1024)
-/* Without a gap in so many windows and switches, they are no longer looked for the expensive way;
- * one in so many switches, and they are again. */
+/* After this many windows and switches without a gap, the expensive search for gaps stops. It
+ * starts again if one in GAPS_A_SWITCH switches has a gap. */
 #define CLEAN_WINDOWS  3
 #define CLEAN_SWITCHES 1000
 #define GAPS_A_SWITCH  64
-/* Threads looked at in each window for whether they are still there: where the record of its end
- * was lost, a thread would stay in the ledger for ever. */
+/* The number of threads checked for existence in each window. Otherwise, if the record of its end
+ * was lost, a thread would stay in the ledger indefinitely. */
 #define SWEEP_THREADS 64
 
 #define KVM_MODULE "/sys/module/kvm"
@@ -75,22 +75,22 @@ struct source {
     unsigned level;
     vg_perf_merge *merge;
     vg_perf_events *events; /* NULL: closed */
-    bool had_kvm;           /* the module was loaded when they were opened */
+    bool had_kvm;           /* the module was loaded before the events were opened */
     vg_topology *topology;
     vg_cpu_ledger *ledger;
     vg_perf_watch *watch;
-    int64_t fed_ns; /* the ledger is there */
+    int64_t fed_ns; /* end of what the ledger contains */
     struct vg_perf_counts told;
     uint64_t windows; /* since it was opened */
     unsigned clean_windows;
     uint64_t clean_switches;
-    uint32_t swept; /* the next thread to look at */
+    uint32_t swept; /* index of the next thread to check */
     struct vg_guest_silence silence;
 };
 
 /* ---- events ---- */
 
-/* Everything up to then goes into the ledger. */
+/* Feeds all events up to this time into the ledger. */
 static void
 feed(struct source *s, int64_t until_ns)
 {
@@ -147,7 +147,7 @@ sweep(struct source *s)
     }
 }
 
-/* Ends the rest of a VM that is no longer there. */
+/* Ends the remaining threads of a VM that no longer exists. */
 static void
 end_process(void *data, int32_t pid)
 {
@@ -162,7 +162,8 @@ end_process(void *data, int32_t pid)
 
 /* ---- the quality of what comes ---- */
 
-/* Sees switches twice as long as it takes to see whether that is of any use here. */
+/* Turns arrivals on if switches are missing. They record each switch a second time, so they are
+ * turned off when they prove useless. */
 static int
 look_for_gaps(struct source *s, GError **err)
 {
@@ -205,7 +206,7 @@ perf_describe(struct source *s, const struct vg_window *window, struct vg_proven
                               ret);
 }
 
-/* This very thread was switched to, so that something must have come. */
+/* Fails if no records came: at least this thread was switched to. */
 static int
 perf_check(const struct source *s, GError **err)
 {
@@ -225,7 +226,7 @@ wait_until(int64_t t_ns)
         continue;
 }
 
-/* Moves what the ledger has of the window into it. */
+/* Moves the ledger's results into the window. */
 static void
 perf_close_window(struct source *s, int64_t end_ns, struct vg_window *window)
 {
@@ -304,7 +305,7 @@ has_kvm_come(const struct source *s)
     return !s->had_kvm && access(KVM_MODULE, F_OK) == 0;
 }
 
-/* KVM was loaded after the events were opened: they are opened anew, so that it is seen. */
+/* Opens the events again if KVM was loaded after them, so that they see it. */
 static int
 restart(struct source *s, const GPtrArray *vms, vg_thread *self, GError **err)
 {

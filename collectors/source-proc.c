@@ -20,11 +20,11 @@
 
 #define NAME "procfs"
 
-/* Threads read between two beats of the heart: 20 us each. */
+/* The number of threads read between two heartbeats: 20 us each. */
 #define READS_PER_BEAT 256
-/* Counters that are read now and then. */
+/* The confidence of counters that are read periodically. */
 #define CONFIDENCE 0.5
-/* Our own limit of open files if the process has none. */
+/* The limit of open files if the process has none. */
 #define FDS_MAX 65536
 
 struct vcpu {
@@ -48,7 +48,7 @@ struct source {
     GHashTable *vcpus; /* tid -> struct vcpu */
     GHashTable *vms;   /* id -> struct vm */
     uint64_t generation;
-    unsigned read; /* threads in this round, and how many of them told only ticks */
+    unsigned read; /* threads in this round, and those of them with ticks only */
     unsigned by_ticks;
 };
 
@@ -92,8 +92,8 @@ find_vcpu(struct source *p, const struct vg_proc_vm *vm, int32_t tid)
     return vcpu;
 }
 
-/* Reads a vCPU; false: there is nothing to tell of this thread yet, or any more. *ret_cpu: the CPU
- * that it was on last. */
+/* Reads a vCPU. Returns false if there is nothing to report about this thread (any more). Sets
+ * *ret_cpu to its last CPU. */
 static bool
 read_vcpu(struct source *p, const struct vg_proc_vm *vm, struct vm *known, int32_t tid,
           struct vg_cpu_figures *ret, int32_t *ret_cpu)
@@ -102,7 +102,7 @@ read_vcpu(struct source *p, const struct vg_proc_vm *vm, struct vm *known, int32
     struct vg_vcpu_moment moment;
     bool there = vg_vcpu_files_read(&vcpu->files, p->proc, p->tick_ns, &moment);
 
-    /* The tid may be that of another thread by now: the open files are still those of the first. */
+    /* Another thread may have the tid by now. The open files still belong to the first thread. */
     if (!there || (vcpu->meter.started && moment.start_ticks != vcpu->start_ticks)) {
         vg_vcpu_files_close(&vcpu->files, &p->fds_left);
         start_vcpu(p, vcpu, vm, tid);
@@ -126,7 +126,7 @@ beat_now_and_then(const struct source *p, vg_thread *self)
         vg_thread_beat(self);
 }
 
-/* Reads a VM; tells if its guest time moves. */
+/* Reads a VM. Returns whether its guest time advances. */
 static bool
 proc_read_vm(struct source *p, const struct vg_proc_vm *vm, struct vg_window *window,
              vg_thread *self)
@@ -156,7 +156,7 @@ proc_read_vm(struct source *p, const struct vg_proc_vm *vm, struct vg_window *wi
                               .count = sample.cpu.preemptions};
     if (lost.ns > 0 || lost.count > 0)
         g_array_append_val(sample.lost_to, lost);
-    /* A VM of which nothing is known yet appears when something is. */
+    /* A VM appears when something about it is known. */
     bool known_something = sample.vcpus->len > 0;
     g_array_append_val(window->vms, sample);
     if (!known_something)
@@ -206,7 +206,7 @@ proc_close_source(vg_cpu_source *source)
     proc_forget_gone(p);
 }
 
-/* Does nothing: all knowledge of a VM begins with its first reading. */
+/* Performs the first reading of new vCPUs, with which all knowledge of a VM starts. */
 static int
 proc_watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err)
 {
@@ -298,7 +298,7 @@ vg_source_proc_new(const char *proc)
     p->base.ops = &proc_ops;
     p->proc = g_strdup(proc);
     p->tick_ns = VG_NS_PER_S / MAX(sysconf(_SC_CLK_TCK), 1);
-    /* Half of what the process may have: the other half is for everybody else. */
+    /* Use half of the process's limit and leave the other half to the rest of vgpud. */
     p->fds_left = FDS_MAX;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 2 < FDS_MAX)
         p->fds_left = (int)(files.rlim_cur / 2);

@@ -12,7 +12,7 @@ struct cpu_sets {
     cpu_set_t *one;
 };
 
-/* Finds the CPUs of a VM; false: none of its threads could be asked. */
+/* Finds the CPUs of a VM. Returns false if none of its threads could be queried. */
 static bool
 affinity_of_vm(const struct vg_vm_sample *sample, const struct cpu_sets *sets, size_t size)
 {
@@ -29,12 +29,12 @@ affinity_of_vm(const struct vg_vm_sample *sample, const struct cpu_sets *sets, s
     return known;
 }
 
-/* Lists the CPUs of a set. There is room for many more than any host has, so whole words are
- * skipped. */
+/* Lists the CPUs of a set. The set has space for many more CPUs than any host has, so empty words
+ * are skipped. */
 static void
 vcpu_affinity_list(const cpu_set_t *set, size_t size, GArray *cpus)
 {
-    /* The type has room for fewer than the set was made for. */
+    /* The type is smaller than the set that was allocated. */
     const __cpu_mask *words = set->__bits;
 
     g_array_set_size(cpus, 0);

@@ -64,8 +64,9 @@ read_file(const struct vg_vcpu_files *files, const char *proc, unsigned which, c
     return vg_proc_read(path, text, size) > 0;
 }
 
-/* A kernel without CONFIG_SCHED_INFO has no schedstat, or one that says 0 for ever. A thread that
- * has not run yet says so too: as long as `stat` agrees, both give the same. */
+/* Chooses between schedstat and ticks. Without CONFIG_SCHED_INFO, the kernel has no schedstat, or
+ * one that is always 0. It is also 0 for a thread that has not run yet. As long as `stat` agrees,
+ * both sources give the same result. */
 static void
 choose_source(struct vg_vcpu_files *files, bool readable, const struct vg_proc_schedstat *sched,
               const struct vg_proc_stat *stat)
@@ -76,7 +77,8 @@ choose_source(struct vg_vcpu_files *files, bool readable, const struct vg_proc_s
     files->no_schedstat = !readable || (files->by_ticks && stat->cpu_ticks > 1);
 }
 
-/* Tells if a thread has neither run nor waited since: two thirds of the work can be left out. */
+/* Returns whether a thread has neither run nor waited since the last reading. Two thirds of the
+ * work can then be skipped. */
 static bool
 is_unchanged(const struct vg_vcpu_files *files, const struct vg_proc_schedstat *sched)
 {
@@ -94,7 +96,7 @@ vg_vcpu_files_read(struct vg_vcpu_files *files, const char *proc, int64_t tick_n
     struct vg_proc_switches switches = {0};
     struct vg_proc_stat stat;
 
-    /* First what the time belongs to. */
+    /* The time belongs to the figures that are read directly afterwards. */
     files->moment.counters.at_ns = vg_clock_monotonic_ns();
     bool readable = !files->no_schedstat &&
                     read_file(files, proc, VG_VCPU_FILE_SCHEDSTAT, text, sizeof(text)) &&

@@ -11,11 +11,11 @@ vcpu_meter_moved(uint64_t from, uint64_t to)
     return to > from ? to - from : 0;
 }
 
-/* Adds what a counter moved to what is left of it, gives out as much as there is room for. */
+/* Adds the growth of a counter to the rest, and returns as much of it as fits into room_ns. */
 static int64_t
 give(int64_t *left_ns, uint64_t more_ns, int64_t room_ns)
 {
-    /* A counter that jumps by more than 292 years is broken: it stays below what can be added. */
+    /* A counter that jumps by more than 292 years is broken. Limit it to prevent an overflow. */
     *left_ns += (int64_t)MIN(more_ns, (uint64_t)(INT64_MAX - *left_ns));
     int64_t given = MIN(*left_ns, room_ns);
     *left_ns -= given;
@@ -42,7 +42,7 @@ vg_vcpu_meter_read(struct vg_vcpu_meter *meter, const struct vg_vcpu_reading *re
                           f.observed_ns - f.run_ns);
     f.blocked_ns = f.observed_ns - f.run_ns - f.wake_wait_ns;
     f.guest_ns = give(&meter->guest_left_ns, guest_ns, f.run_ns);
-    /* Guest time is sampled at ticks and may be too much for ever: it must not pile up. */
+    /* Sampled guest time may be too high indefinitely, so the rest must not accumulate. */
     meter->guest_left_ns = MIN(meter->guest_left_ns, f.observed_ns);
     meter->guest_moved |= guest_ns > 0;
     f.preemptions = vcpu_meter_moved(last.nonvoluntary, reading->nonvoluntary);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only)
  *
- * Measures the watched threads where they are switched. Whoever is not watched costs two look-ups
- * in an array and a comparison; the clock is only read when there is something to account.
+ * Measures the watched threads when they are switched. A thread that is not watched costs two array
+ * lookups and a comparison. The clock is only read if there is something to account.
  *
- * All that changes a thread's record runs under the lock of its run queue, or on its own CPU with
- * preemption off, so it has one writer at a time and needs no atomic operation. The same goes for a
- * CPU's lanes, but for the migration of a waiting thread, which is told under the lock of the CPU
- * it leaves: the two writers may then lose or count twice one slice of a holder, never more than
+ * A thread's record changes only under the lock of its run queue, or on its own CPU with preemption
+ * off. It thus has one writer at a time and needs no atomic operations. The same holds for a CPU's
+ * lanes, except when a waiting thread migrates, which happens under the lock of the CPU that it
+ * leaves. The two writers may then lose or count twice one slice of a holder, but never more than
  * the wait.
  */
 /* Later headers need the types of earlier ones. */
@@ -29,19 +29,19 @@
 #define TASK_DEAD  0x80
 #define EXIT_BITS  0x30
 
-/* ARM_EXCEPTION_TRAP, and the bit of a pending SError in KVM's code of any exit. */
+/* ARM_EXCEPTION_TRAP, and the bit in KVM's exit code for a pending SError. */
 #define ARM_TRAP        2
 #define ARM_WITH_SERROR (1u << 31)
 
-/* Set before loading. */
-const volatile bool has_prev_state; /* sched_switch tells it: 5.18 and newer */
+/* Set before loading: */
+const volatile bool has_prev_state; /* sched_switch reports it: 5.18 and newer */
 
-/* The place of the reason of a vCPU's last exit, found in the BTF of the module that runs it. */
-const volatile __u32 exit_isa;            /* 1 VMX, 2 SVM, 3 arm64; 0: not known */
-const volatile __u32 exit_pointer_offset; /* SVM: of the pointer to the VMCB; VMX: none */
-const volatile __u32 exit_offset;         /* of the reason: in the VMCB or the vCPU */
-const volatile bool exit_in_arguments;    /* the tracepoint tells the reason: before 5.17 */
-/* Class of each reason, and of those from 0x400 on. */
+/* The location of a vCPU's last exit reason, found in the BTF of the KVM module. */
+const volatile __u32 exit_isa;            /* 1 VMX, 2 SVM, 3 arm64; 0: unknown */
+const volatile __u32 exit_pointer_offset; /* SVM: offset of the pointer to the VMCB; VMX: 0 */
+const volatile __u32 exit_offset;         /* offset of the reason in the VMCB or the vCPU */
+const volatile bool exit_in_arguments;    /* the tracepoint reports the reason: before 5.17 */
+/* The class of each reason; [1]: of the reasons from 0x400. */
 const volatile __u8 exit_classes[2][256];
 
 /* ---- who ---- */
@@ -57,7 +57,8 @@ slot_of(__s32 tid)
     return tid_slots[page % VG_BPF_PAGES][t % VG_BPF_PAGE_TIDS] % VG_BPF_SLOTS;
 }
 
-/* Returns a watched vCPU's record; NULL: its tid is another thread's by now, or it is no vCPU. */
+/* Returns a watched vCPU's record. Returns NULL if another thread has its tid by now, or it is not
+ * a vCPU. */
 static __always_inline struct vg_bpf_thread *
 thread_of(__u32 slot, struct task_struct *task)
 {
@@ -73,9 +74,10 @@ thread_of(__u32 slot, struct task_struct *task)
 
 typedef __u64 __attribute__((may_alias)) name_word;
 
-/* Keeps the name of the process of a task, which may be a new one since an exec. Only its main
- * thread is looked at each time: of another one the name is in a memory that is far away. Two
- * processes may write here at once, and mix their names until one of them comes again. */
+/* Saves the name of a task's process, which may have changed since an exec. For the main thread,
+ * this is checked each time. For other threads, the name is in distant memory, so it is only read
+ * once. Two processes may write here concurrently and mix their names until one of them runs
+ * again. */
 static __always_inline void
 keep_name(struct task_struct *task)
 {
@@ -92,7 +94,7 @@ keep_name(struct task_struct *task)
     } else {
         if (known)
             return;
-        /* A plain load fails: the verifier knows this task less well than that of the event. */
+        /* A plain load fails: the verifier trusts this task less than the event's task. */
         const struct task_struct *leader = task->group_leader;
         if (bpf_probe_read_kernel(name->comm, sizeof(name->comm), &leader->comm))
             return;
@@ -130,7 +132,7 @@ cpu_of(struct task_struct *task)
     return bpf_get_smp_processor_id();
 }
 
-/* Returns the task that runs on the CPU that a task was queued for, or NULL. */
+/* Returns the task that runs on the CPU for which a task was queued, or NULL. */
 static __always_inline struct task_struct *
 running_beside(struct task_struct *task)
 {
@@ -152,7 +154,7 @@ running_beside(struct task_struct *task)
   (record)->seq++;                                                                                 \
  } while (0)
 
-/* Times one run in VG_BPF_COST_EVERY, without what reading the clock takes. */
+/* Times one run in VG_BPF_COST_EVERY, excluding the cost of reading the clock. */
 static __always_inline __u64
 begin_run(struct vg_bpf_cpu *c)
 {
@@ -173,7 +175,7 @@ end_run(struct vg_bpf_cpu *c, __u64 begin_ns)
 
 /* ---- waits ---- */
 
-/* Adds to a cell, made if there is none. false: there is no room. */
+/* Adds to a cell, creating it if necessary. Returns false if there is no space. */
 static __always_inline bool
 add_to_cell(__u32 slot, __u32 holder, const struct vg_bpf_share *share)
 {
@@ -189,8 +191,8 @@ add_to_cell(__u32 slot, __u32 holder, const struct vg_bpf_share *share)
     return bpf_map_update_elem(&cells, &key, &first, BPF_NOEXIST) == 0;
 }
 
-/* Puts a share that has to make room into its cell. Those of processes are taken away by the
- * collector each window; where there is no room, they have one together. */
+/* Moves an evicted share into its cell. The collector takes the cells of processes away in each
+ * window. If there is no space, processes share one cell. */
 static __always_inline void
 evict(__u32 slot, const struct vg_bpf_share *share)
 {
@@ -203,8 +205,8 @@ evict(__u32 slot, const struct vg_bpf_share *share)
     __sync_fetch_and_add(&totals.evictions, 1);
 }
 
-/* Returns how readily a share makes room: a process before another holder, and then the longer ago
- * it was charged. */
+/* Returns how readily a share is evicted: processes before other holders, then the share that was
+ * charged the longest ago. */
 static __always_inline __u32
 age_of(const struct vg_bpf_thread *t, __u32 at)
 {
@@ -214,8 +216,8 @@ age_of(const struct vg_bpf_thread *t, __u32 at)
     return VG_BPF_IS_PROCESS(share->holder) ? age | 0x80000000 : age;
 }
 
-/* Returns the oldest of three shares, which is nearly as good as the oldest of all, and leaves so
- * much less for the verifier to follow. */
+/* Returns the oldest of three shares. This is nearly as good as the oldest of all, and much less
+ * work for the verifier. */
 static __always_inline __u32
 old_share(struct vg_bpf_thread *t)
 {
@@ -230,8 +232,8 @@ old_share(struct vg_bpf_thread *t)
     return at % VG_BPF_SHARES;
 }
 
-/* This and the next three are not static, so that each is verified once, for whatever it is given,
- * and not on every path that leads there. */
+/* This function and the next three are not static. The verifier thus checks each of them once, for
+ * all arguments, and not on every path that leads there. */
 __noinline int
 vg_charge(__u32 slot, __u32 holder, __u64 ns, __u64 count)
 {
@@ -265,8 +267,8 @@ vg_charge(__u32 slot, __u32 holder, __u64 ns, __u64 count)
     return 0;
 }
 
-/* Finds or makes the lane of a holder. Processes make room before others do, and only for each
- * other: NULL if all lanes are others'. */
+/* Finds or creates the lane of a holder. Processes lose their lanes before other holders do, and
+ * take lanes only from processes. Returns NULL if there is no such lane. */
 static __always_inline struct vg_bpf_lane *
 lane_of(struct vg_bpf_cpu *c, __u32 holder)
 {
@@ -292,7 +294,7 @@ lane_of(struct vg_bpf_cpu *c, __u32 holder)
     }
     if (at >= VG_BPF_LANES)
         return NULL;
-    /* Otherwise the compiler drops the bound that the kernel's verifier wants to see. */
+    /* Otherwise the compiler drops the bound that the kernel's verifier requires. */
     asm volatile("" : "+r"(at));
     struct vg_bpf_lane *lane = &c->lanes[at % VG_BPF_LANES];
     lane->holder = holder;
@@ -300,7 +302,7 @@ lane_of(struct vg_bpf_cpu *c, __u32 holder)
     return lane;
 }
 
-/* Charges the CPU up to now to its holder; this one holds it from now on. */
+/* Charges the CPU's time up to now to its previous holder. From now on, holder has the CPU. */
 __noinline int
 vg_advance(__u32 cpu, __u32 was, __u32 holder, __u64 now)
 {
@@ -330,7 +332,7 @@ bpf_is_waiting(const struct vg_bpf_thread *t)
     return t->state == VG_BPF_WAIT_PREEMPT || t->state == VG_BPF_WAIT_WAKE;
 }
 
-/* t is on this CPU from now on, or waits for it. */
+/* Sets the CPU on which t runs, or for which it waits, from now on. */
 __noinline int
 vg_settle(__u32 slot, __u32 cpu)
 {
@@ -367,7 +369,7 @@ go_to(__u32 slot, struct vg_bpf_thread *t, __u32 cpu)
     vg_settle(slot, cpu);
 }
 
-/* t waits for this CPU from now on, which holder has. */
+/* Starts the wait of t for this CPU, which holder has. */
 __noinline int
 vg_enqueue(__u32 slot, __u32 cpu, __u32 holder, __u64 now)
 {
@@ -400,7 +402,7 @@ vg_enqueue(__u32 slot, __u32 cpu, __u32 holder, __u64 now)
     return 0;
 }
 
-/* Gives each holder its part of the wait of t, and the rest to nobody. t waits no more. */
+/* Ends the wait of t: charges each holder its part, and the rest to an unknown holder. */
 __noinline int
 vg_dequeue(__u32 slot, __u64 now)
 {
@@ -431,7 +433,7 @@ vg_dequeue(__u32 slot, __u64 now)
         if (held)
             vg_charge(slot, holder, held, 0);
     }
-    /* Of processes that found no lane, or lost it. */
+    /* The time of processes that found no lane, or lost it. */
     if (user > left)
         user = left;
     left -= user;
@@ -445,7 +447,7 @@ vg_dequeue(__u32 slot, __u64 now)
 
 /* ---- events ---- */
 
-/* Accounts the time up to now in the present state; was: what the event says that state is. */
+/* Accounts the time up to now in the present state. was is the state according to the event. */
 static __always_inline void
 account(struct vg_bpf_thread *t, enum vg_bpf_state was, __u64 now)
 {
@@ -490,8 +492,8 @@ contradict(void)
     __sync_fetch_and_add(&totals.discontinuities, 1);
 }
 
-/* t runs, and got there without an event: the last ran_ns up to now are its own. Whom it waited for
- * is not known, for the last of them is the one that was not seen leaving. */
+/* Makes t run, although no event reported the switch: it has run for the last ran_ns. The CPU's
+ * holder during its wait is unknown, because the last one left without an event. */
 static __always_inline void
 make_up(__u32 slot, struct vg_bpf_thread *t, __u64 ran_ns, __u64 now)
 {
@@ -603,7 +605,7 @@ vg_sched_switch(__u64 *ctx)
     return 0;
 }
 
-/* Inside of a write. */
+/* Makes t run. The caller has begun a write. */
 static __always_inline void
 runs(__u32 slot, struct vg_bpf_thread *t, __u32 cpu, __u64 now)
 {
@@ -628,7 +630,7 @@ on_wakeup(struct task_struct *task)
     struct task_struct *curr = running_beside(task);
     BEGIN_WRITE(t);
     if (curr && curr->pid == task->pid) {
-        /* It was about to sleep, and has been running since before it was watched. */
+        /* The thread was about to sleep, and has been running since before its watch started. */
         runs(slot, t, cpu_of(task), now);
     } else {
         t->exec_ns = task->se.sum_exec_runtime;
@@ -667,7 +669,7 @@ vg_sched_wakeup_new(__u64 *ctx)
     return run_wakeup((void *)ctx[0]);
 }
 
-/* Only the CPU itself knows who runs there, unless somebody waits for it. */
+/* Only the CPU itself knows which thread runs there, unless some thread waits for it. */
 SEC("tp_btf/sched_migrate_task")
 int
 vg_sched_migrate_task(__u64 *ctx)
@@ -689,7 +691,7 @@ vg_sched_migrate_task(__u64 *ctx)
 
 /* ---- guests ---- */
 
-/* Tells of a thread that should perhaps be watched. comm: VG_BPF_COMM_LEN bytes. */
+/* Reports a thread that may have to be watched. comm has VG_BPF_COMM_LEN bytes. */
 static __always_inline bool
 note(__s32 tid, __s32 pid, const char *comm)
 {
@@ -706,14 +708,15 @@ note(__s32 tid, __s32 pid, const char *comm)
     return true;
 }
 
-/* Returns the slot of a thread that enters or leaves a guest and so runs; 0: not watched. */
+/* Returns the slot of a thread that enters or leaves a guest and therefore runs. Returns 0 if it is
+ * not watched. */
 static __always_inline __u32
 slot_of_vcpu(__u64 id)
 {
     __u32 slot = slot_of((__s32)id);
     const struct vg_bpf_thread *t = thread_at(slot);
 
-    /* After its exit the tid is another thread's. */
+    /* After its exit, the tid belongs to another thread. */
     return t && t->is_vcpu && t->tid == (__s32)id && t->state != VG_BPF_EXITED ? slot : 0;
 }
 
@@ -726,7 +729,7 @@ on_entry(struct vg_bpf_cpu *c, __u32 cpu)
 
     if (!slot || !t) {
         static const char unnamed[VG_BPF_COMM_LEN];
-        /* Once in a row, until it is watched. */
+        /* Report a thread once in a row until it is watched. */
         if (c->noted != (__u32)id && note((__s32)id, (__s32)(id >> 32), unnamed))
             c->noted = (__u32)id;
         return;
@@ -761,7 +764,7 @@ vg_kvm_entry(__u64 *ctx)
     return 0;
 }
 
-/* Returns the reason as vg_exit_reason_of_arm() does. */
+/* Returns the reason like vg_exit_reason_of_arm(). */
 static __always_inline __u32
 arm_reason(__u32 code, __u32 exception_class)
 {
@@ -769,8 +772,8 @@ arm_reason(__u32 code, __u32 exception_class)
     return code == ARM_TRAP ? exception_class : VG_BPF_ARM_NO_TRAP + code;
 }
 
-/* first, second: arguments of the tracepoint. The first one is the reason or the vCPU; on arm64 it
- * is KVM's code, and the second one is the class of a trap. */
+/* Returns the class of an exit from the tracepoint's arguments. The first argument is the reason or
+ * the vCPU. On arm64, it is KVM's code, and the second one is the class of a trap. */
 static __always_inline __u32
 exit_class(__u64 first, __u64 second)
 {
@@ -795,8 +798,8 @@ exit_class(__u64 first, __u64 second)
         reason -= 0x400;
     if (reason >= 256)
         return VG_BPF_EXIT_OTHER;
-    /* Otherwise the compiler drops what follows as needless, compares one copy and uses another, of
-     * which the kernel's verifier does not know a bound; it then takes none of the programs. */
+    /* Otherwise the compiler removes the following bound as redundant, and compares one copy but
+     * uses another. The kernel's verifier then knows no bound and rejects all programs. */
     asm volatile("" : "+r"(reason));
     return exit_classes[high][reason % 256];
 }
@@ -833,8 +836,8 @@ vg_kvm_exit(__u64 *ctx)
     return 0;
 }
 
-/* A thread is born with the name of the one that made it, and named afterwards. It does not have
- * the name yet when this is called, and may be kept from its CPU before it has. */
+/* A thread starts with the name of its creator and is renamed afterwards. When this is called, it
+ * does not have the new name yet, and it may have to wait for its CPU first. */
 SEC("tp_btf/task_rename")
 int
 vg_task_rename(__u64 *ctx)

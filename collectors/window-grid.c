@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-/* Ends that are remembered, for collectors that report late. */
+/* The number of stored ends, for collectors that report late. */
 #define GRID_ENDS_MAX 256
 
 struct vg_window_grid {
@@ -56,8 +56,7 @@ window_grid_at(const vg_window_grid *grid, guint i)
     return g_array_index(grid->ends, struct vg_window_end, i);
 }
 
-/* Returns the end behind a time that is at least so long after it, with this offset to the epoch.
- */
+/* Returns the first end that is at least least_ns after a time, with this offset to the epoch. */
 static struct vg_window_end
 window_grid_behind(const vg_window_grid *grid, int64_t at_ns, int64_t least_ns, int64_t offset_ns)
 {
@@ -67,7 +66,7 @@ window_grid_behind(const vg_window_grid *grid, int64_t at_ns, int64_t least_ns, 
     return (struct vg_window_end){epoch_ns - offset_ns, offset_ns};
 }
 
-/* Appends ends until there is one after this time. */
+/* Appends ends until one is after this time. */
 static void
 window_grid_extend(vg_window_grid *grid, int64_t after_ns)
 {
@@ -78,7 +77,7 @@ window_grid_extend(vg_window_grid *grid, int64_t after_ns)
         end = window_grid_at(grid, grid->ends->len - 1);
     if (end.at_ns == INT64_MIN || (after_ns - end.at_ns) / grid->window_ns > GRID_ENDS_MAX) {
         g_array_set_size(grid->ends, 0);
-        /* The one before comes with it, so that each time from here on has a last end. */
+        /* Add the previous end, so that each later time has an end before it. */
         end = window_grid_behind(grid, after_ns - grid->window_ns, 1, offset_ns);
         g_array_append_val(grid->ends, end);
     }
@@ -99,7 +98,7 @@ vg_window_grid_next(vg_window_grid *grid, int64_t after_ns)
     while (i > 0 && window_grid_at(grid, i - 1).at_ns > after_ns)
         i--;
     const struct vg_window_end end = window_grid_at(grid, i);
-    /* Before all that is remembered: as if its clock had always been right. */
+    /* Before all stored ends: assume that the clock was always right. */
     return i > 0 || end.at_ns - after_ns <= grid->window_ns
                ? end
                : window_grid_behind(grid, after_ns, 1, end.offset_ns);
