@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads what DRM drivers tell of the files that QEMU has open on their devices: for each client,
- * which several descriptors may share, how long its engines have worked, as counters. A window is
- * the difference of two readings; a client counts from its first reading on.
+ * Reads what DRM drivers report about the device files that QEMU has open. For each client, which
+ * several descriptors may share, they count how long its engines have worked. A window is the
+ * difference of two readings, and a client counts from its first reading.
  *
- * What is a DRM file is known by the name that its descriptor links to, and by what fdinfo says: no
- * file is looked at, for that of a disk may be on a server that does not answer. CAP_SYS_PTRACE is
- * enough to read fdinfo of others; the links take CAP_DAC_READ_SEARCH, too, and are done without.
+ * A DRM file is recognised by its descriptor's link and by fdinfo. The file itself is not accessed:
+ * a disk's file may be on a server that does not answer. CAP_SYS_PTRACE is enough to read other
+ * processes' fdinfo. The links, which are optional, also need CAP_DAC_READ_SEARCH.
  */
 #include "config.h"
 

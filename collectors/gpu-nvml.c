@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What NVIDIA's library tells: of the GPUs, of processes that are VMs, and of vGPUs. The library is
- * called on the collector's thread only; where it hangs, that thread does, which its heartbeat
- * shows. Where it fails it is shut down and tried again after a while that grows each time.
+ * Reads what NVIDIA's library reports about GPUs, vGPUs, and processes that are VMs. Only the
+ * collector's thread calls the library. If the library hangs, the thread hangs too, which its
+ * heartbeat shows. If the library fails, it is shut down and tried again after a delay that grows
+ * each time.
  */
 #include "config.h"
 

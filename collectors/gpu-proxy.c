@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asks proxies of OpenCL (vgpu-proxy) what the programs of VMs did with the GPUs of this host: one
- * client at a time has the device there, so that the proxy knows what each request waited and ran.
- * Figures of a socket are counters; a window is the difference of two readings, and a socket counts
- * from its first reading on.
+ * Queries OpenCL proxies (vgpu-proxy) for the use of this host's GPUs by programs in VMs. One
+ * client at a time has the device, so the proxy knows how long each request waited and ran. A
+ * window is the difference of two readings of its counters, from the second reading of a socket.
  *
- * All proxies are asked when a window ends, which waits for them for VG_GPU_AWAITS_NS at most. A
- * proxy that has not answered then is left out, and its question stays open. Once it answers, that
- * window counts its share of what the sockets did since; the rest is missed.
+ * At the end of a window, all proxies are queried, and the window waits for their answers for up to
+ * VG_GPU_AWAITS_NS. A proxy that has not answered by then is left out, and its request remains
+ * open. The window in which it answers contains its share of what the sockets did. The rest is
+ * lost.
  */
 #include "config.h"
 

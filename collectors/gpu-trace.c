@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tracepoints of GPU drivers as perf events on every CPU, merged by time and accounted by the
- * same ledger that recordings go through, up to SLACK_NS ago, and cut exactly at the end of a
- * window. The topology knows of the VMs only what the scan says; other processes are processes.
+ * Reads the tracepoints of GPU drivers as perf events on every CPU. Merges them by time, feeds the
+ * events up to SLACK_NS ago into the ledger that also processes recordings, and cuts it exactly at
+ * the end of a window. The topology knows only the VMs of the scan. All other processes are just
+ * processes.
  *
- * Before the ledger sees an event, its device gets the name that the other sources and the
- * inventory have for it, so that what several events tell of one request comes together.
+ * Before the ledger gets an event, its device gets the name that the other sources and the
+ * inventory use. Several events about one request thus come together.
  */
 #include "config.h"
 

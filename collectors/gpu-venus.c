@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tells of the VMs whose guests draw and compute through Venus: how many contexts they have, and
- * what memory and CPU time the processes take that serve them. QEMU starts virglrenderer's render
- * server, "virgl_render_se" to the kernel, and that a process for each context of a guest,
+ * Reports VMs whose guests draw and compute through Venus: the number of their contexts, and the
+ * memory and CPU time of the processes that serve them. QEMU starts virglrenderer's render server,
+ * "virgl_render_se" in the kernel. The server starts a process for each context of a guest,
  * "virgl-ID-NAME" (server/render_worker.c, server/render_context.c of virglrenderer 1.1).
  *
- * Where a driver works for them, which tells of it or not, it is an other source that says what the
- * VM has of the GPU. lavapipe has no driver: it computes in these processes themselves, and their
- * CPU time stands for GPU time. So that is told where no other source knows of work of the VM.
+ * If a driver works for these processes, another source may report the VM's use of the GPU.
+ * lavapipe has no driver. It computes in these processes, so their CPU time counts as GPU time.
+ * This source therefore reports a VM only if no other source knows any work of it.
  *
- * A process that has ended has left its CPU time to the one that has waited for it, so that both
- * are counted together, and no time is lost between two readings.
+ * A process that has ended has left its CPU time to the process that waited for it. Both are
+ * counted together, so no time is lost between two readings.
  */
 #include "config.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps one read-only connection to libvirt, reads everything after each event and now and then
- * without one, and reports what is new. A connection that closes, or cannot be opened, is tried
- * again for ever, less and less often.
+ * Maintains one read-only connection to libvirt. Reads everything after each event, and
+ * periodically without events, and reports changes. If the connection closes or cannot be opened,
+ * it is tried again indefinitely, at growing intervals.
  */
 #include "config.h"
 

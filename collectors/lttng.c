@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A live session is a recording that goes on: trace/ctf-live (babeltrace2's source lttng-live,
- * which merges the streams; times on our CLOCK_MONOTONIC) -> trace/window-read on a grid -> here.
- * Reading says "nothing for now", and up to when everything was told, so that time alone closes
- * windows.
+ * A live session is a recording that continues. trace/ctf-live reads it with babeltrace2's source
+ * lttng-live, which merges the streams, and with times on this host's CLOCK_MONOTONIC.
+ * trace/window-read then makes windows on a grid, which this file reports. If there is no data yet,
+ * the reader returns the time up to which the data is complete, so that time alone closes windows.
  *
- * A session is read by one window reader with a ledger of its own: after a gap nobody knows what
- * the threads were doing, so their states begin anew. What is known of who is a VM stays.
+ * One window reader with its own ledger reads a session. After a gap, it is unknown what the
+ * threads did, so their states start again. What is known about VMs remains.
  *
- * babeltrace2 waits for the relay daemon in calls that it does not return from by itself. An alarm
- * interrupts them: it beats, and ends them when the collector is to stop, or when the relay daemon
- * does not answer.
+ * babeltrace2 waits for the relay daemon in calls that do not return on their own. An alarm
+ * interrupts them and sends heartbeats. It ends the calls if the collector is to stop, or if the
+ * relay daemon does not answer.
  */
 #include "config.h"
 

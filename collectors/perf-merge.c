@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A binary heap of the CPUs whose next event is known, earliest on top.
+ * A binary heap of the CPUs whose next event is known, the earliest on top.
  *
- * Of each CPU is remembered who was switched to last. Some kernels keep quiet while certain threads
- * run, as the idle thread of a CPU: what these would have written is nowhere, and is no loss
- * either. Who is switched to next then appears from nowhere, but PERF_RECORD_SWITCH_CPU_WIDE,
- * written by who comes, tells of it: a sched_switch is made of it.
+ * For each CPU, the merge stores the last thread that was switched to. Some kernels write no
+ * records while certain threads run, such as a CPU's idle thread. These records do not exist and do
+ * not count as lost. The next thread then appears from nowhere, but it writes
+ * PERF_RECORD_SWITCH_CPU_WIDE, which is converted to a sched_switch.
  */
 #include "config.h"
 

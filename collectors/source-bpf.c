@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The best rung of the ladder: BPF programs account every switch of the watched threads where it
- * happens (vcpu.bpf.c), here is read what they counted. Reading takes next to no system call,
+ * The best rung of the ladder. BPF programs account every switch of the watched threads where it
+ * happens (vcpu.bpf.c), and this file reads their counts. Reading needs almost no system calls,
  * whatever happens on the host.
  */
 #include "config.h"

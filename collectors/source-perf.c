@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The second rung of the ladder: perf events of the scheduler's tracepoints on every CPU, merged by
- * time and accounted by the same ledger that recordings go through. It sees what the BPF programs
- * see, but everything that happens on the host has to come through here for it, and is lost where
- * it comes faster than it is read.
+ * time and accounted by the ledger that also processes recordings. It sees what the BPF programs
+ * see. However, it has to read every event of the host, and loses events that come faster than it
+ * reads them.
  *
- * perf-events opens tracepoints, of whoever names some; perf-ring hands out the records of a CPU;
- * perf-merge makes one sequence of the events of all CPUs, by the adapters (their field reader:
- * trace/perf-format); ledger/cpu-ledger accounts them; perf-watch brings together what the ledger
- * says and what the scan of /proc knows; this file drives them.
+ * perf-events opens tracepoints for any user. perf-ring returns the records of a CPU. perf-merge
+ * makes one sequence of the events of all CPUs, with the adapters (their field reader is
+ * trace/perf-format). ledger/cpu-ledger accounts the events. perf-watch combines the ledger's
+ * results with the scan of /proc. This file drives them.
  *
- * The ledger runs a little behind: up to SLACK_NS ago, so that no CPU is still writing an earlier
- * record. The topology knows of the VMs only what the scan says.
+ * The ledger is always SLACK_NS behind, so that no CPU is still writing an earlier record. The
+ * topology knows only the VMs of the scan.
  */
 #include "config.h"
 

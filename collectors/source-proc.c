@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Polls what /proc says of vCPU threads, once a window, the last rung of the ladder. It needs no
- * privilege and no tracer, and so knows less: how long a vCPU waited, not why nor for whom. Figures
- * of a thread are from one reading of it to the next, which is the window but for the few
- * milliseconds that reading all of them takes.
+ * The last rung of the ladder: polls /proc for vCPU threads, once per window. It needs no
+ * privileges and no tracer, so it knows less: how long a vCPU waited, but not why, nor for which
+ * thread. The figures of a thread are those between two of its readings. This is the window, except
+ * for the few milliseconds that it takes to read all threads.
  */
 #include "config.h"
 
