@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Threads to which nothing happens: without a record of them the ledger does not know that they are
- * there. Who has begun to look at a living host can see how they are, and tells. And threads of
- * which a record tells late what they are.
+ * Threads to which nothing happens. Without a record, the ledger does not know that they exist. A
+ * collector that starts on a running host can determine their states and report them. This file
+ * also handles threads whose kind a record reveals late.
  */
 #include "config.h"
 
 #include "ledger/cpu-ledger-private.h"
 
-/* From when on the assumption holds. What was lost on the CPU before is not observed. */
+/* Returns the start of the assumed state. Losses on the CPU before were not observed. */
 static int64_t
 begin_of(const struct vg_cpu_ledger *ledger, const struct cpu_thread *thread, int64_t since_ns)
 {
@@ -43,14 +43,14 @@ vg_cpu_ledger_assume(vg_cpu_ledger *ledger, int32_t tid, enum vg_assumed assumed
         thread->cpu = cpu;
         return true;
     case VG_ASSUMED_RUNNING:
-        /* Somebody else is there, so it does not run any more. */
+        /* Another thread is known to run there, so this one does not run any more. */
         if (cpu == VG_NONE || ledger->cpus[cpu].known)
             return false;
         cpu_ledger_assume_run(ledger, thread, cpu, begin_ns);
         return true;
     case VG_ASSUMED_WAITING:
         cpu_thread_wait(ledger, thread, STATE_WAIT_PREEMPT, cpu, begin_ns);
-        thread->charged = ledger->now; /* who ran before is not known any more */
+        thread->charged = ledger->now; /* it is unknown what ran before */
         return true;
     }
     return false;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Recognises CPU quotas in a recording, which does not tell them. A vCPU whose control group has
- * used its quota up leaves its CPU idle though it could run, and gets it back when the next period
- * begins. A core scheduler leaves CPUs idle, too, but keeps no period.
+ * Recognises CPU quotas in a recording, which does not contain them. A vCPU whose control group has
+ * used up its quota leaves its CPU idle although it could run, and gets it back when the next
+ * period starts. A core scheduler also leaves CPUs idle, but not periodically.
  */
 #include "config.h"
 
 #include "base/clock.h"
 #include "ledger/cpu-ledger-private.h"
 
-/* The kernel takes periods of 1 ms to 1 s. */
+/* The kernel accepts periods of 1 ms to 1 s. */
 #define CPU_LIMIT_PERIOD_MIN VG_NS_PER_MS
 #define CPU_LIMIT_PERIOD_MAX VG_NS_PER_S
 
 #define CPU_LIMIT_FITS_MIN 3
 
-/* How far an end may be from a whole number of periods: a thread gets its CPU somewhat after the
- * period began. */
-#define CPU_LIMIT_TOLERANCE 20 /* th of a period */
+/* The maximum deviation from a whole number of periods: a thread gets its CPU slightly after the
+ * period started. */
+#define CPU_LIMIT_TOLERANCE 20 /* 1/20 of a period */
 
 static bool
 cpu_limit_is_multiple(int64_t span, int64_t period)

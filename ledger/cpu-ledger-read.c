@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The half of the CPU ledger that turns its counters into window samples. A window and the whole
- * period are read by the same code; they differ in what is subtracted.
+ * The half of the CPU ledger that converts its counters to window samples. The same code reads a
+ * window and the whole period. They differ in what is subtracted.
  */
 #include "config.h"
 
@@ -26,12 +26,12 @@ vg_cpu_ledger_keep_tasks(vg_cpu_ledger *ledger, bool keep)
 struct reading {
     struct vg_cpu_ledger *ledger;
     struct vg_window *window;
-    bool whole_period;           /* else since the last closed window */
+    bool whole_period;           /* otherwise since the last closed window */
     GHashTable *vms;             /* process id -> struct vm_build */
-    bool has_entries, has_exits; /* kvm_entry, kvm_exit was recorded: guest time needs both */
+    bool has_entries, has_exits; /* kvm_entry or kvm_exit was recorded: guest time needs both */
 };
 
-/* A VM sample in the making. */
+/* A VM sample that is being built. */
 struct vm_build {
     struct vg_vm_sample sample;
     GHashTable *lost; /* holder -> struct vg_lost_to, owned */
@@ -95,8 +95,8 @@ kind_of_host_holder(uint32_t holder)
     }
 }
 
-/* The row of the victim's table that a holder belongs to, as things are known now: a process that
- * never showed a vCPU is an ordinary program. */
+/* Returns the row of the victim's table for a holder, by what is known now. A process that never
+ * showed a vCPU is an ordinary program. */
 static struct vg_lost_to *
 lost_row(struct reading *reading, struct vm_build *victim, uint32_t holder)
 {
@@ -106,7 +106,7 @@ lost_row(struct reading *reading, struct vm_build *victim, uint32_t holder)
                                      ? NULL
                                      : vg_topology_process_at(reading->ledger->topology, holder);
     if (!process) {
-        /* A VM that is forgotten was of another window. */
+        /* A VM that was forgotten belongs to another window. */
         kind = kind_of_host_holder(holder);
     } else {
         process = vg_process_resolve(process);
@@ -156,7 +156,7 @@ cpu_ledger_read_unclosed(const struct vg_lost_entry *entry)
     };
 }
 
-/* Whom an entry is told as, as long as its window is open. */
+/* Returns the holder that is reported for an entry while its window is open. */
 static uint32_t
 cpu_ledger_read_holder(const struct cpu_thread *thread, const struct vg_lost_entry *entry)
 {
@@ -183,7 +183,7 @@ cpu_ledger_read_add_lost(struct reading *reading, struct vm_build *victim,
             cpu_ledger_read_add_amount(reading, victim, entry->holder, &entry->closed);
         }
     }
-    /* Waits from before the thread was known to be worth attributing. */
+    /* Waits from before the thread was known to belong to a VM. */
     int64_t unexplained = figures->preempt_ns + figures->wake_wait_ns - explained;
     if (unexplained > 0)
         lost_row(reading, victim, VG_HOLDER_UNKNOWN)->ns += unexplained;
@@ -266,7 +266,7 @@ add_threads(struct reading *reading)
         if (reading->window->tasks && !silent)
             add_task(reading->window, thread, &figures);
     }
-    /* Of a longer period threads that ended are forgotten. */
+    /* The ledger forgets threads that ended, so their time is missing from longer periods. */
     if (!reading->whole_period)
         reading->window->host.own_ns = own_ns;
 }
@@ -351,7 +351,7 @@ vg_cpu_ledger_read_period(vg_cpu_ledger *ledger, int64_t t_ns, bool with_tasks,
     read_window(ledger, t_ns, with_tasks, true, ret);
 }
 
-/* What the thread would have if its time were accounted up to t. */
+/* Returns the figures of a thread as if its time were accounted up to t. */
 static struct vg_cpu_figures
 figures_at(const struct cpu_thread *thread, int64_t t_ns)
 {
@@ -390,7 +390,7 @@ vg_cpu_ledger_peek(const vg_cpu_ledger *ledger, int64_t t_ns, struct vg_window *
     vg_window_sort_vms(ret);
 }
 
-/* What a closed window told stays so: a quota that is recognised later does not change it. */
+/* Keeps what a closed window reported: a quota that is recognised later does not change it. */
 static void
 cpu_ledger_read_settle_limit(struct cpu_thread *thread)
 {
@@ -421,7 +421,7 @@ static void
 drop_thread(void *data, uint32_t slot)
 {
     struct vg_cpu_ledger *ledger = data;
-    /* A thread of the topology that ended before this ledger was made is not known to it. */
+    /* The ledger does not know threads that ended before it was created. */
     struct cpu_thread *thread =
         slot < ledger->threads->len ? g_ptr_array_index(ledger->threads, slot) : NULL;
 

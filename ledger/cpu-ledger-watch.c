@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the CPU ledger tells as it happens. It is told where an event is taken in, after the state
- * of the ledger is consistent again.
+ * What the CPU ledger reports as it happens. Reports are made where an event is handled, after the
+ * ledger's state is consistent again.
  */
 #include "config.h"
 

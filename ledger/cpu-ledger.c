@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The half of the CPU ledger that follows events. Two things are kept in step: each CPU knows who
- * holds it, and a thread is in STATE_RUNNING on CPU c exactly if it is c's holder. Threads of VMs
- * that wait for a CPU are linked to it and charged whenever its holder changes, so what a victim
- * lost to whom is exact however long it waits.
+ * The half of the CPU ledger that follows events. It keeps two things consistent: each CPU knows
+ * its holder, and a thread is in STATE_RUNNING on CPU c exactly if it is c's holder. Threads of VMs
+ * that wait for a CPU are linked to it and charged whenever its holder changes. The loss of a
+ * victim to each aggressor is thus exact, however long it waits.
  */
 #include "config.h"
 
@@ -82,7 +82,7 @@ cpu_thread_account(struct cpu_thread *thread, int64_t now)
     thread->since = now;
 }
 
-/* Who holds a CPU, as the key under which it is charged. */
+/* Returns the holder of a CPU, as the key under which it is charged. */
 static uint32_t
 cpu_ledger_holder_of(struct vg_cpu_ledger *ledger, const struct cpu *cpu, bool *ret_is_vcpu)
 {
@@ -210,7 +210,7 @@ note_cpu(struct cpu_thread *thread, int32_t cpu)
         thread->beyond_cpu_set = true;
 }
 
-/* Only threads that are, or may turn out to be, of a VM are worth knowing the aggressors of. */
+/* Returns whether the aggressors of a thread matter: it belongs to a VM, or may turn out to. */
 static bool
 is_worth_attributing(const struct cpu_thread *thread)
 {
@@ -219,7 +219,7 @@ is_worth_attributing(const struct cpu_thread *thread)
     return process->is_vm || process->maybe_vm;
 }
 
-/* While the records of its CPU are lost nobody sees when a thread gets it. */
+/* Returns until when a CPU's records are lost, so that it is unknown when a thread gets it. */
 static int64_t
 cpu_lost_until(const struct vg_cpu_ledger *ledger, int32_t cpu)
 {
@@ -291,8 +291,8 @@ set_holder_unknown(struct cpu *cpu)
     cpu->thread = NULL;
 }
 
-/* The thread is found on a CPU that the last records did not put it on: it cannot be where it was
- * thought to run. Returns whether that contradicts what was known of it. */
+/* Handles a thread that appears on a CPU where the last records did not put it, so it is not where
+ * it was thought to run. Returns whether that contradicts the known state. */
 static bool
 take_from_elsewhere(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int64_t now)
 {
@@ -314,7 +314,7 @@ cpu_thread_run(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int32_t 
     note_cpu(thread, cpu);
 }
 
-/* A record on `index` was written by thread `tid`: that is who runs there. */
+/* Handles a record on CPU `index` by thread `tid`, which therefore runs there. */
 static void
 witness(struct vg_cpu_ledger *ledger, int32_t index, int32_t tid, int64_t now)
 {
@@ -412,7 +412,7 @@ on_switch(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t no
     cpu->left_tid = event->sched_switch.prev_tid;
     witness(ledger, event->cpu, event->sched_switch.prev_tid, now);
     struct cpu_thread *prev = cpu->thread;
-    /* Who prev is must be known before others are charged for it. */
+    /* prev must be known before others are charged for it. */
     if (prev) {
         learn_comm(ledger, prev, event->sched_switch.prev_comm);
         if (event->pid > 0 && event->tid == event->sched_switch.prev_tid)
@@ -494,7 +494,7 @@ on_kvm(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
         cpu_ledger_learn_vcpu(ledger, thread);
     if (event->type == VG_EVENT_KVM_ENTRY) {
         thread->total.entries++;
-        /* Without the exit between them two entries are one stay. */
+        /* Two entries without an exit in between are one stay. */
         ledger->discontinuities += thread->in_guest;
         if (!thread->in_guest)
             thread->guest_since = now;
@@ -557,8 +557,8 @@ on_lost(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
     }
 }
 
-/* Between sched_switch and the switch itself the old thread still writes records: of a change of
- * the address space, or the call stack that belongs to sched_switch. */
+/* Returns whether the old thread still writes records between sched_switch and the switch itself:
+ * of a change of the address space, or the call stack of sched_switch. */
 static bool
 may_be_outdated(const struct vg_cpu_ledger *ledger, const struct vg_event *event)
 {
@@ -568,7 +568,7 @@ may_be_outdated(const struct vg_cpu_ledger *ledger, const struct vg_event *event
     return cpu->known && cpu->tid != event->tid && cpu->left_tid == event->tid;
 }
 
-/* The context of an event names the thread that wrote it, which therefore runs on that CPU. */
+/* Uses an event's context: the thread that it names wrote the event, and runs on that CPU. */
 static void
 learn_context(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which request a record is of, by whatever ids the record has, and whether these may mean another
- * one. Nothing is changed here.
+ * Finds the request of a record by the ids that the record has, and determines whether these may
+ * mean another request. This file changes nothing.
  */
 #include "config.h"
 
@@ -50,7 +50,7 @@ gpu_find_has_other_context(const struct vg_gpu_ledger *ledger, const struct gpu_
            gpu_context_at(&ledger->requests, request->context)->number != event->gpu.context;
 }
 
-/* Two GPUs whose rings have the same name give their jobs the same numbers. */
+/* Returns whether the record is about another GPU: rings with the same name number jobs alike. */
 static bool
 gpu_find_is_of_other_gpu(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
                          const struct vg_event *event)
@@ -59,8 +59,8 @@ gpu_find_is_of_other_gpu(const struct vg_gpu_ledger *ledger, const struct gpu_re
            gpu_find_has_other_context(ledger, request, event);
 }
 
-/* The job that waits on the engine of the same name of another GPU, which was a guess;
- * GPU_NO_INDEX: none, or several. */
+/* Finds the job that waits on the engine with this name of another GPU, which was a guess. Returns
+ * GPU_NO_INDEX if there is none, or more than one. */
 static uint32_t
 gpu_find_guessed(const struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
 {

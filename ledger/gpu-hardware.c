@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the hardware was given, and which of it runs. Drivers give an engine its next requests while
- * it works on one, so that it need not wait for them: i915 fills two ports (ELSP), of which the
- * hardware runs one; the DRM scheduler gives a ring up to its limit of jobs, which the ring works
- * off in order. A request runs from the later of two moments on: its own record, and the end of the
- * one in front of it. Until then it waits.
+ * What the hardware was given, and which part of it runs. Drivers give an engine its next requests
+ * while it works on one, so that it need not wait for them. i915 fills two ports (ELSP), of which
+ * the hardware runs one. The DRM scheduler gives a ring up to its limit of jobs, which the ring
+ * processes in order. A request runs from the later of two moments: its own record, and the end of
+ * the request in front of it. Until then, it waits.
  *
- * Ends that come in another order than the queue's:
- * - A firmware chooses (the GuC of i915, which has all contexts, and runs one of an engine at a
- *   time): whoever ends has run since the end before, or since it was given; the one in front was
- *   interrupted.
- * - Rings are worked off in order: then the two were not in one ring. Kernels before 6.17 do not
- * say of which GPU a ring is. Each has run since it was given.
- * - An engine that stands for several (a GT of xe: its records do not tell which engine of it has a
- *   job): there is a queue for each context, as its jobs are in one ring.
+ * Requests may end in another order than that of the queue:
+ * - A firmware chooses (the GuC of i915, which has all contexts, and runs one per engine at a
+ *   time). The request that ends has run since the previous end, or since it was given. The one in
+ *   front was interrupted.
+ * - Rings are processed in order, so the two requests were in different rings. Kernels before 6.17
+ *   do not report the GPU of a ring. Each request has run since it was given.
+ * - An engine that represents several (a GT of xe, whose records do not report which engine has a
+ *   job) has a queue for each context, because the context's jobs are in one ring.
  */
 #include "config.h"
 
 #include "ledger/gpu-ledger-private.h"
 
-/* So many requests of a context are on the hardware at most: i915's rings have room for fewer. */
+/* The maximum number of a context's requests on the hardware. i915's rings hold fewer. */
 #define PARTED_MAX 1024
 
 /* ---- queues ---- */
 
-/* The queue that the request is in; it must be in one. */
+/* Returns the queue that contains the request. There must be one. */
 static struct gpu_queue *
 gpu_hardware_queue(const struct vg_gpu_ledger *ledger, const struct gpu_request *request)
 {
@@ -53,12 +53,12 @@ gpu_hardware_is_free(struct vg_gpu_ledger *ledger, const struct vg_event *event,
 
 /* ---- runs ---- */
 
-/* i915 gives the hardware the newest request of a context, and with it all before it. */
+/* i915 gives the hardware the newest request of a context. Merges all earlier ones into it. */
 static __attribute__((noinline)) void
 gpu_hardware_merge_earlier(struct vg_gpu_ledger *ledger, const struct gpu_request *newest,
                            int64_t since_ns)
 {
-    /* Backwards: what was merged before has merged all before it. */
+    /* Backwards, up to a merged request, before which all others are merged. */
     uint32_t index = newest->lists[GPU_LIST_CONTEXT].prev;
     for (; index != GPU_NO_INDEX;
          index = gpu_request_at(&ledger->requests, index)->lists[GPU_LIST_CONTEXT].prev) {
@@ -87,8 +87,8 @@ gpu_hardware_start(struct vg_gpu_ledger *ledger, uint32_t index, int64_t since_n
         gpu_hardware_merge_earlier(ledger, request, since_ns);
 }
 
-/* The first of the queue runs since then, or since its own last record, unless it does already.
- * What is in doubt keeps its place until its end is told. */
+/* Runs the first request of the queue since this time or its own last record, unless it runs
+ * already. A request in doubt keeps its place until its end is reported. */
 static void
 gpu_hardware_start_first(struct vg_gpu_ledger *ledger, const struct gpu_queue *queue,
                          int64_t since_ns)
@@ -168,8 +168,8 @@ gpu_hardware_sort(struct vg_gpu_ledger *ledger, uint32_t engine)
     gpu_hardware_start_first(ledger, queue, queue->last_end_ns);
 }
 
-/* Is the ring that the record is of another one of the same name? The scheduler tells how many jobs
- * its ring has, and that is less than there would be. A number that is always the same is none. */
+/* Returns whether the record is about another ring with the same name: the scheduler reports how
+ * many jobs its ring has, and this ring would have more. A number that never changes is ignored. */
 static bool
 gpu_hardware_is_other_ring(struct vg_gpu_ledger *ledger, const struct gpu_request *request,
                            const struct vg_event *event)
@@ -194,8 +194,8 @@ gpu_hardware_give(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_
     if (request->doubt == GPU_DOUBT_PASSED || request->state == GPU_STATE_MERGED)
         return;
     if (request->given != GPU_NOT_GIVEN) {
-        /* Since 5.3 i915 gives both ports anew when one changes, and then tells that those before
-         * are off. */
+        /* Since 5.3, i915 fills both ports again when one changes, and then reports the end of the
+         * previous turns. */
         if (event->gpu.flags & VG_GPU_COALESCES && request->given_ns < ledger->now)
             request->next_turn = ++gpu_hardware_queue(ledger, request)->last_turn;
         return;
@@ -210,7 +210,7 @@ gpu_hardware_give(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_
 
 /* ---- ends ---- */
 
-/* Takes it out of the queue that it is in, which is returned. */
+/* Removes a request from its queue, and returns the queue. */
 static inline struct gpu_queue *
 gpu_hardware_remove(struct vg_gpu_ledger *ledger, uint32_t index)
 {
@@ -240,7 +240,7 @@ gpu_hardware_overtake(struct vg_gpu_ledger *ledger, uint32_t index)
     const struct gpu_queue *queue = gpu_hardware_queue(ledger, request);
     const struct gpu_engine *engine = gpu_engine_at(ledger, request->engine);
 
-    /* Of those in doubt the end is among the records that were lost. */
+    /* For requests in doubt, the record of the end was lost. */
     while (queue->given.first != index) {
         if (gpu_request_at(all, queue->given.first)->doubt != GPU_DOUBT_NONE)
             gpu_hardware_leave(ledger, queue->given.first, false);
@@ -260,7 +260,8 @@ gpu_hardware_overtake(struct vg_gpu_ledger *ledger, uint32_t index)
     gpu_hardware_start(ledger, index, since_ns);
 }
 
-/* The context of a request is off the hardware: those before it that were on it, too, wait again.
+/* Handles the context of a request leaving the hardware: earlier requests of the context that were
+ * on it wait again.
  */
 static void
 gpu_hardware_part_earlier(struct vg_gpu_ledger *ledger, const struct gpu_request *newest)
@@ -283,7 +284,7 @@ gpu_hardware_part_earlier(struct vg_gpu_ledger *ledger, const struct gpu_request
     }
 }
 
-/* The request was given once more, and now it is that turn's. */
+/* Handles the end of a turn of a request that has already been given another turn. */
 static void
 gpu_hardware_take_next_turn(struct vg_gpu_ledger *ledger, uint32_t index)
 {
@@ -315,7 +316,7 @@ gpu_hardware_take_off(struct vg_gpu_ledger *ledger, uint32_t index)
         if (request->state == GPU_STATE_RUNNING)
             gpu_life_set_state(ledger, index, GPU_STATE_READY, ledger->now);
         else if (request->given == GPU_NOT_GIVEN && request->state_ns < ledger->now)
-            gpu_life_resume(ledger, index, GPU_STATE_READY); /* it ran meanwhile */
+            gpu_life_resume(ledger, index, GPU_STATE_READY); /* it ran in the meantime */
     }
     if (request->given == GPU_NOT_GIVEN)
         return;

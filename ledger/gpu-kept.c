@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The requests that ended in the open window. Where there is no room for all of them, those that
- * are kept are from all of it.
+ * The requests that ended in the open window. If there is no space for all of them, those that are
+ * kept come from the whole window.
  */
 #include "config.h"
 
@@ -9,15 +9,15 @@
 
 struct gpu_kept_request {
     struct vg_gpu_life life;
-    uint64_t number;   /* how many of the window ended before it */
-    uint32_t left_out; /* those between the one before and this one */
+    uint64_t number;   /* number of earlier requests in the window */
+    uint32_t left_out; /* number of requests left out directly before it */
 };
 
 struct gpu_kept {
     GArray *requests;  /* struct gpu_kept_request */
-    uint32_t left_out; /* after the last of these */
-    uint64_t n;        /* that ended in the window */
-    uint64_t every;    /* of so many one is kept, by and large; a power of 2 */
+    uint32_t left_out; /* number of requests left out at the end */
+    uint64_t n;        /* number of requests that ended in the window */
+    uint64_t every;    /* on average, one in so many is kept; a power of 2 */
 };
 
 struct gpu_kept *
@@ -48,8 +48,8 @@ gpu_kept_begin_window(struct gpu_kept *kept)
     kept->every = 1;
 }
 
-/* Is the request of this number one of those that are kept? By chance, as VMs that take turns would
- * each have every second one; the same each time (the mixer of splitmix64). The first always is. */
+/* Returns whether to keep the request with this number. The choice is random (the mixer of
+ * splitmix64), because VMs may take turns, but reproducible. The first request is always kept. */
 static bool
 gpu_kept_is_chosen(const struct gpu_kept *kept, uint64_t number)
 {
@@ -67,7 +67,7 @@ gpu_kept_sum(uint32_t a, uint32_t b)
     return a > UINT32_MAX - b ? UINT32_MAX : a + b;
 }
 
-/* About half of those that were kept go. */
+/* Drops about half of the kept requests. */
 static void
 gpu_kept_thin_out(struct gpu_kept *kept)
 {

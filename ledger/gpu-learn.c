@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What records tell of a request beside its life: whose it is, its context, its engine, and by what
- * it can be found.
+ * What records reveal about a request apart from its life: its owner, its context, its engine, and
+ * the keys by which it can be found.
  */
 #include "config.h"
 
@@ -9,7 +9,7 @@
 
 #include "ledger/gpu-ledger-private.h"
 
-/* Comm of the threads with which GVT-g submits ("gvt workload 0", "gvt:rcs0"). */
+/* The comm of threads that submit for GVT-g ("gvt workload 0", "gvt:rcs0"). */
 #define GVT_COMM "gvt"
 
 /* ---- contexts ---- */
@@ -52,7 +52,7 @@ gpu_learn_is_by_gvt(const struct vg_gpu_ledger *ledger, const struct vg_event *e
     return thread && strncmp(thread->comm, GVT_COMM, strlen(GVT_COMM)) == 0;
 }
 
-/* A context belongs to whoever is first known to use it. */
+/* Assigns a context to the first known user. */
 static void
 gpu_learn_from_context(struct vg_gpu_ledger *ledger, struct gpu_context *context,
                        const struct vg_event *event, uint32_t owner)
@@ -76,7 +76,7 @@ gpu_learn_vgpu(struct vg_gpu_ledger *ledger, uint32_t index)
     if (request->context == GPU_NO_INDEX)
         return;
     struct gpu_context *context = gpu_context_at(&ledger->requests, request->context);
-    /* Mainline GVT-g does not tell the device of its switches. */
+    /* Mainline GVT-g does not report the device of its switches. */
     const struct gpu_device *device = &ledger->devices[request->device];
     uint32_t current =
         device->has_switches ? device->current : ledger->devices[VG_NAME_NONE].current;
@@ -96,7 +96,7 @@ gpu_learn_owner(struct vg_gpu_ledger *ledger, const struct vg_event *event)
         const struct gpu_vgpu *vgpu = gpu_ledger_vgpu(ledger, event);
         return vgpu ? vgpu->owner : GPU_NO_INDEX;
     }
-    /* What is further on in its life is told by threads of the kernel, or by nobody's. */
+    /* Later records of a request come from kernel threads or unrelated threads. */
     return event->gpu.op > VG_GPU_SUBMITTED || gpu_learn_is_by_gvt(ledger, event)
                ? GPU_NO_INDEX
                : gpu_ledger_recorder(ledger, event);
@@ -134,7 +134,7 @@ gpu_learn_take_ids(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg
     const struct gpu_request *request = gpu_request_at(all, index);
 
     if (event->gpu.id_space == VG_GPU_ID_GLOBAL) {
-        /* 0: none yet. */
+        /* 0: not assigned yet. */
         if (event->gpu.id != 0 && request->global != event->gpu.id) {
             gpu_request_drop_key(all, index, GPU_KEY_GLOBAL);
             gpu_request_set_global(all, index, event->gpu.id);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The half of the GPU ledger that is read: figures of a window or of the period.
+ * The half of the GPU ledger that is read: the figures of a window or of the whole period.
  */
 #include "config.h"
 
@@ -8,7 +8,7 @@
 
 #include "ledger/gpu-ledger-private.h"
 
-/* A VM or process on an engine, summed up. */
+/* The sum of a VM's or process's use of an engine. */
 struct build {
     struct vg_process *process;
     const char *comm;
@@ -110,7 +110,7 @@ gpu_read_add_users(struct reading *reading)
     }
 }
 
-/* What is told of a device as a whole goes to each of its engines. */
+/* Adds figures of a whole device to each of its engines. */
 static void
 gpu_read_add_memory(const struct reading *reading, struct build *build)
 {
@@ -233,7 +233,7 @@ gpu_read_add_engines(struct reading *reading)
     }
 }
 
-/* Which of the window's gpus an engine is. */
+/* Returns the index of an engine among the window's gpus. */
 static uint32_t
 gpu_read_row_of(const struct vg_gpu_ledger *ledger, const struct vg_window *window,
                 const struct vg_gpu_life *life)
@@ -370,7 +370,7 @@ vg_gpu_ledger_read_period(vg_gpu_ledger *ledger, int64_t t_ns, struct vg_window 
 
 /* ---- periods and windows ---- */
 
-/* Of owners and vGPUs. */
+/* Starts a book for owners and vGPUs. */
 static void
 gpu_read_begin_book(struct vg_gpu_ledger *ledger, enum gpu_book_kind kind)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a record does to its request, which is found or made for it. What is counted of requests is
- * in ledger/gpu-life.c.
+ * Applies a record to its request, which is found or created. ledger/gpu-life.c counts requests.
  */
 #include "config.h"
 
@@ -9,13 +8,12 @@
 
 #include "ledger/gpu-ledger-private.h"
 
-/* How many seqnos before that of an interrupt may still be open: i915's rings have room for fewer
- * requests. */
+/* How many seqnos before an interrupt's may still be open. i915's rings hold fewer requests. */
 #define GLOBALS_PER_END 1024
 
-/* How long before it is submitted, and before it runs, a request may have been queued. If no loss
- * lies within that time, the earlier records of a request were not lost: the driver queues it
- * without telling, as it does with its own requests. */
+/* How long before it is submitted, and before it runs, a request may have been queued. If there was
+ * no loss within that time, no earlier records of the request were lost: the driver queued it
+ * without a record, as it does with its own requests. */
 #define SUBMIT_NS INT64_C(1000000000)
 #define WAIT_NS   INT64_C(5000000000)
 
@@ -83,7 +81,7 @@ vg_gpu_ledger_end(vg_gpu_ledger *ledger, int64_t t_ns, bool is_whole)
 
 /* ---- which request it is ---- */
 
-/* The end of a request was not recorded: another request has its id or address now. */
+/* Closes a request without a recorded end, because another request has its id or address now. */
 static void
 gpu_ledger_close_used_again(struct vg_gpu_ledger *ledger, uint32_t index)
 {
@@ -92,8 +90,8 @@ gpu_ledger_close_used_again(struct vg_gpu_ledger *ledger, uint32_t index)
     gpu_life_close(ledger, index);
 }
 
-/* A job is queued under the id of an open one. It is a new job if the open one runs already, or if
- * this tracepoint has told already that the open one was queued. */
+/* Returns whether a job that is queued under the id of an open one is a new job: the open one
+ * already runs, or this tracepoint already reported that it was queued. */
 static bool
 gpu_ledger_is_new_life(const struct vg_gpu_ledger *ledger, uint32_t by_id,
                        const struct vg_event *event)
@@ -105,8 +103,8 @@ gpu_ledger_is_new_life(const struct vg_gpu_ledger *ledger, uint32_t by_id,
             request->queued_by & gpu_learn_queued_by(event));
 }
 
-/* The driver told of a workload as submitted before GVT-g said which one it is. The one that the
- * driver told of takes the name of the other one, which has waited until then. */
+/* Joins two requests if the driver reported a workload as submitted before GVT-g named it. The
+ * driver's request takes the name of the other one, which waited until then. */
 static uint32_t
 gpu_ledger_unite(struct vg_gpu_ledger *ledger, uint32_t workload, uint32_t told)
 {
@@ -144,7 +142,7 @@ gpu_ledger_resolve_fence(struct vg_gpu_ledger *ledger, const struct vg_event *ev
     return index;
 }
 
-/* The request of a record; GPU_NO_INDEX: none that is known. */
+/* Finds the request of a record. Returns GPU_NO_INDEX if it is unknown. */
 static uint32_t
 gpu_ledger_resolve(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
 {
@@ -175,9 +173,9 @@ gpu_ledger_run(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_eve
     gpu_hardware_give(ledger, index, event);
 }
 
-/* GVT-g and the driver tell of the same request. If the record that joins the two is missing, the
- * ledger holds two requests, and the end of one shows it: nobody told when the driver's was queued,
- * and GVT-g's is one that the driver told of, too. */
+/* GVT-g and the driver report the same request. If the record that joins the two is missing, the
+ * ledger has two requests. The end of one shows this: the driver's was never reported as queued,
+ * and GVT-g's was also reported by the driver. */
 static void
 gpu_ledger_check_workload(struct vg_gpu_ledger *ledger, uint32_t index)
 {
@@ -220,7 +218,7 @@ gpu_ledger_apply(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_e
         break;
     case VG_GPU_OFF:
         gpu_engine_at(ledger, request->engine)->told_ops |= 1U << VG_GPU_OFF;
-        /* The engine counts it anew when it runs again. */
+        /* The engine assigns a new number when the request runs again. */
         gpu_request_drop_key(&ledger->requests, index, GPU_KEY_GLOBAL);
         gpu_hardware_take_off(ledger, index);
         break;
@@ -246,7 +244,7 @@ gpu_ledger_apply(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_e
     }
 }
 
-/* The scheduler's own fence of a job has the context below that of the job's end. */
+/* Handles the scheduler's own fence of a job. Its context is one below that of the job's end. */
 static void
 gpu_ledger_scheduled(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {
@@ -259,7 +257,7 @@ gpu_ledger_scheduled(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 
 /* ---- requests that begin ---- */
 
-/* This is the first record of a request: may earlier ones of it be lost? */
+/* Returns whether earlier records of a request may have been lost before its first record. */
 static bool
 gpu_ledger_begins_in_doubt(struct vg_gpu_ledger *ledger, const struct vg_event *event,
                            uint32_t engine)
@@ -283,7 +281,7 @@ gpu_ledger_begins_in_doubt(struct vg_gpu_ledger *ledger, const struct vg_event *
            ledger->now - ledger->lost_until_ns < (is_submitted ? SUBMIT_NS : WAIT_NS);
 }
 
-/* Queues of GVT-g are rings of each vGPU. */
+/* Returns whether the request is in a ring. GVT-g's queues are rings of each vGPU. */
 static bool
 gpu_ledger_is_of_ring(const struct vg_event *event)
 {
@@ -319,7 +317,7 @@ gpu_ledger_make(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint
         request->queued_ns = ledger->now;
         break;
     case GPU_STATE_SUBMITTED:
-        /* Nobody may tell of queues before the driver's. */
+        /* Queues before the driver's may have no records. */
         request->queued_ns = event->gpu.vgpu == VG_NONE ? ledger->now : VG_TIME_UNKNOWN;
         request->submitted_ns = ledger->now;
         break;
@@ -341,7 +339,7 @@ gpu_ledger_begin_life(struct vg_gpu_ledger *ledger, const struct vg_event *event
         ledger->stats.unattributed++;
         return;
     }
-    /* Records may come a little late; but a context may begin anew. */
+    /* Records may come slightly late. However, a context may also start again. */
     if ((event->gpu.op >= VG_GPU_READY || event->gpu.id_space == VG_GPU_ID_WORKLOAD) &&
         gpu_find_is_past(ledger, event, engine))
         return;
@@ -361,7 +359,7 @@ gpu_ledger_begin_life(struct vg_gpu_ledger *ledger, const struct vg_event *event
     gpu_ledger_apply(ledger, index, event);
 }
 
-/* A request ends of which no record told before. */
+/* Handles the end of a request that has no earlier record. */
 static void
 gpu_ledger_end_unknown(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {
@@ -379,7 +377,7 @@ gpu_ledger_end_unknown(struct vg_gpu_ledger *ledger, const struct vg_event *even
 
 /* ---- records of requests ---- */
 
-/* An engine that has come to this seqno of its own is done with those before it. */
+/* Ends requests with earlier seqnos of an engine that has reached this seqno. */
 static void
 gpu_ledger_end_earlier(struct vg_gpu_ledger *ledger, uint32_t engine, uint64_t global)
 {
@@ -396,7 +394,7 @@ gpu_ledger_end_earlier(struct vg_gpu_ledger *ledger, uint32_t engine, uint64_t g
     gpu_engine_at(ledger, engine)->last_global = global;
 }
 
-/* GVT-g names a workload whose end the driver has told already, without the name. */
+/* Returns whether GVT-g names a workload that, according to the driver, has already ended. */
 static bool
 gpu_ledger_is_told_late(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event,
                         uint32_t engine)
@@ -407,7 +405,8 @@ gpu_ledger_is_told_late(struct vg_gpu_ledger *ledger, uint32_t index, const stru
            request->context == GPU_NO_INDEX && gpu_find_is_past(ledger, event, engine);
 }
 
-/* GVT-g tells which workload it is that the driver has told of, and nobody told that it was queued.
+/* Handles GVT-g's name for a workload that the driver reported, but whose queueing was not
+ * reported.
  */
 static void
 gpu_ledger_name_workload(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
@@ -430,7 +429,7 @@ gpu_ledger_take_request(struct vg_gpu_ledger *ledger, const struct vg_event *eve
 
     bool of_workload = event->gpu.id_space == VG_GPU_ID_WORKLOAD;
     ledger->tells_workloads |= of_workload;
-    /* The driver's own requests are not queued where GVT-g tells that its workloads are. */
+    /* The driver's own requests are not queued when GVT-g reports its queued workloads. */
     if (!of_workload || event->gpu.op != VG_GPU_QUEUED)
         ledger->told_ops |= 1U << event->gpu.op;
     if (event->gpu.op == VG_GPU_DONE && event->gpu.id_space == VG_GPU_ID_GLOBAL &&
@@ -458,7 +457,7 @@ gpu_ledger_take_request(struct vg_gpu_ledger *ledger, const struct vg_event *eve
 
 /* ---- feeding ---- */
 
-/* A thread that names itself tells the topology who it is, as long as there is room for owners. */
+/* Adds a thread that names itself to the topology, as long as there is space for owners. */
 static __attribute__((noinline)) void
 gpu_ledger_learn_thread(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {
@@ -477,7 +476,7 @@ gpu_ledger_learn_thread(struct vg_gpu_ledger *ledger, const struct vg_event *eve
     vg_topology_set_comm(ledger->topology, thread, comm);
 }
 
-/* Later in its life a request is told of by whoever was interrupted. */
+/* Returns whether the record's thread made the request. Any thread may write later records. */
 static bool
 gpu_ledger_is_by_its_maker(const struct vg_event *event)
 {
@@ -485,7 +484,7 @@ gpu_ledger_is_by_its_maker(const struct vg_event *event)
            (event->gpu.op <= VG_GPU_SUBMITTED || event->gpu.op >= VG_GPU_MEMORY_MADE);
 }
 
-/* A loss whose end nobody told is over when its CPU tells something again. */
+/* Ends a loss without a reported end when its CPU writes records again. */
 static void
 gpu_ledger_end_loss(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {
@@ -496,8 +495,8 @@ gpu_ledger_end_loss(struct vg_gpu_ledger *ledger, const struct vg_event *event)
     ledger->lost_until_ns = MAX(ledger->lost_until_ns, event->ts_ns);
 }
 
-/* A request that is open when records are lost, or begins before the loss ends, may have records
- * among the lost ones. */
+/* Marks requests that may have lost records: those that are open when records are lost, or start
+ * before the loss ends. */
 static void
 gpu_ledger_lose(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {
@@ -514,7 +513,7 @@ gpu_ledger_lose(struct vg_gpu_ledger *ledger, const struct vg_event *event)
     gpu_life_doubt_all(ledger);
 }
 
-/* When it was so. What a record tells is not later than the record, nor of long ago. */
+/* Returns the time of an event. A reported time counts if it is shortly before the record. */
 static int64_t
 gpu_ledger_time(const struct vg_event *event)
 {

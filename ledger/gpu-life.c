@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The life of a request, and what is counted of it: at most for two meters, of its engine and of
- * its user there. What it does is counted when a record of its own ends it, and never if none does:
- * a request whose next record is missing is in doubt, and only told as partial.
+ * The life of a request, and what is counted of it, for at most two meters: its engine's, and its
+ * user's there. A state counts when the request's own record ends it, and never if there is no such
+ * record. A request whose next record is missing is in doubt, and is only reported as partial.
  *
- * Its first wait, which has up to three stages, is counted as a whole when it ends. Until then it
- * may come out whose the request is, and on which engine.
+ * The first wait, which has up to three stages, is counted as a whole when it ends. Until then, the
+ * request's owner and engine may become known.
  */
 #include "config.h"
 
@@ -13,12 +13,12 @@
 
 #include "ledger/gpu-ledger-private.h"
 
-/* How long a request in doubt is kept: its end may still be told, and must not be taken for the end
+/* How long a request in doubt is kept. Its end may still be reported, and must not count as the end
  * of another request. */
 #define KEEP_DOUBT_NS INT64_C(5000000000)
 
-/* The same of one that a later one of its ring has passed: it may wait for long in a queue of the
- * scheduler. */
+/* The same for a request that a later one of its ring has passed. It may wait for long in a queue
+ * of the scheduler. */
 #define KEEP_PASSED_NS INT64_C(300000000000)
 
 /* ---- where a request counts ---- */
@@ -71,7 +71,7 @@ gpu_life_count_vgpu(const struct vg_gpu_ledger *ledger, const struct gpu_request
         vgpu->waiting--;
 }
 
-/* Adds a request that waits to those that are counted, or takes it out of them. */
+/* Adds a waiting request to the counts, or removes it from them. */
 static void
 gpu_life_count(const struct vg_gpu_ledger *ledger, const struct gpu_request *request, bool more)
 {
@@ -92,13 +92,13 @@ gpu_life_add_waits(const struct vg_gpu_ledger *ledger, const struct gpu_request 
         return;
     for (int i = 0; i < n; i++)
         gpu_life_add_wait(ledger, place, stages[i].wait, stages[i].interval);
-    /* One begins where the one before ends. */
+    /* Each stage starts where the previous one ends. */
     gpu_life_add_active(
         ledger, place,
         (struct gpu_interval){stages[0].interval.begin_ns, stages[n - 1].interval.end_ns});
 }
 
-/* It has waited until then. */
+/* Ends the wait of a request at this time. */
 static void
 gpu_life_end_wait(const struct vg_gpu_ledger *ledger, struct gpu_request *request, int64_t until_ns,
                   enum gpu_wait last)
@@ -112,7 +112,7 @@ gpu_life_end_wait(const struct vg_gpu_ledger *ledger, struct gpu_request *reques
     request->has_waited = true;
 }
 
-/* What it has done up to its last record is all that is known. */
+/* Ends a request's state at its last record, after which nothing is known. */
 static void
 gpu_life_end_known(const struct vg_gpu_ledger *ledger, struct gpu_request *request)
 {
@@ -216,7 +216,7 @@ gpu_life_set_user(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t user)
 {
     struct gpu_request *request = gpu_request_at(&ledger->requests, index);
     const bool had_none = request->user == GPU_NO_INDEX;
-    /* Of what is counted already. */
+    /* Part of what is already counted. */
     const bool has_one_wait =
         request->has_waited && request->exec_ns == 0 && !request->has_gap && had_none;
 
@@ -356,9 +356,9 @@ gpu_life_merge(struct vg_gpu_ledger *ledger, uint32_t index, int64_t since_ns)
     gpu_life_forget(ledger, index);
 }
 
-/* The request is done, and no record told that it ran. On an engine of which no record ever tells
- * that, it ran since it was submitted, or since the engine was done with the request before,
- * whichever is later. */
+/* Ends a request that never had a record of running. On an engine that never has such records, the
+ * request ran since it was submitted, or since the engine finished the previous request, whichever
+ * is later. */
 static void
 gpu_life_end_unseen_run(struct vg_gpu_ledger *ledger, struct gpu_request *request)
 {
@@ -388,7 +388,7 @@ gpu_life_tell_end(struct vg_gpu_ledger *ledger, const struct gpu_request *reques
     gpu_life_tell_stage(ledger, request, VG_GPU_STAGE_OVER, ledger->now);
 }
 
-/* It is done now. */
+/* Ends a request that is done now. */
 static void
 gpu_life_complete(struct vg_gpu_ledger *ledger, uint32_t index)
 {
@@ -414,8 +414,8 @@ gpu_life_complete(struct vg_gpu_ledger *ledger, uint32_t index)
     gpu_life_forget(ledger, index);
 }
 
-/* A later request of its context is done, and so is this one: by now, or, where the driver gives
- * the hardware several at once, with that one. */
+/* Ends a request after a later one of its context, so it is done, too. It ended by now or, if the
+ * driver gives the hardware several at the same time, together with the later one. */
 static void
 gpu_life_pass(struct vg_gpu_ledger *ledger, uint32_t index, const struct gpu_request *done,
               bool coalesces)
@@ -436,7 +436,7 @@ gpu_life_pass(struct vg_gpu_ledger *ledger, uint32_t index, const struct gpu_req
     }
 }
 
-/* Fences of a context are done in order. */
+/* Ends the earlier requests of a context, because its fences are done in order. */
 static void
 gpu_life_pass_earlier(struct vg_gpu_ledger *ledger, uint32_t index)
 {
@@ -450,7 +450,7 @@ gpu_life_pass_earlier(struct vg_gpu_ledger *ledger, uint32_t index)
     if (!context->any_done || gpu_seqno_is_before(context->last_done, done->seqno))
         context->last_done = done->seqno;
     context->any_done = true;
-    /* What was passed before has passed all before it. */
+    /* A request that was passed before has already passed all earlier ones. */
     for (uint32_t prev = done->lists[GPU_LIST_CONTEXT].prev;
          prev != GPU_NO_INDEX && gpu_request_at(all, prev)->doubt != GPU_DOUBT_PASSED;
          prev = gpu_request_at(all, prev)->lists[GPU_LIST_CONTEXT].prev)
@@ -472,7 +472,7 @@ gpu_life_finish(struct vg_gpu_ledger *ledger, uint32_t index)
         gpu_hardware_overtake(ledger, index);
     gpu_life_pass_earlier(ledger, index);
     gpu_pass_earlier(ledger, index);
-    /* The request's own end may be among the records lost meanwhile; this one is then a second
+    /* If the request's own end may be among the records lost in the meantime, this is a second
      * record of it. */
     if (request->doubt == GPU_DOUBT_LOST ||
         (request->doubt == GPU_DOUBT_PASSED && request->doubt_ns <= ledger->lost_ns)) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lists of requests that are kept in an order: the queue of the hardware by turns, those of a
- * context by seqno, those of a ring by their first records.
+ * Ordered lists of requests: the hardware's queue by turns, those of a context by seqno, and those
+ * of a ring by their first records.
  */
 #include "config.h"
 
 #include "ledger/gpu-requests.h"
 
-/* A request is put in front of at most so many that follow it in a list. */
+/* The maximum number of later requests in a list before which a request is inserted. */
 #define LATE_REQUESTS_MAX 256
 
 void
@@ -19,7 +19,7 @@ gpu_queue_init(struct gpu_queue *queue)
     };
 }
 
-/* Puts the request behind prev, or in front of all. */
+/* Inserts the request after prev, or as the first one. */
 static void
 gpu_list_insert(struct gpu_requests *all, struct gpu_list *list, enum gpu_list_kind kind,
                 uint32_t index, uint32_t prev)

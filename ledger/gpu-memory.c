@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory that VMs and processes have on GPUs: objects that they make and free, and totals that
- * the kernel tells.
+ * The memory that VMs and processes have on GPUs: objects that they create and free, and totals
+ * that the kernel reports.
  */
 #include "config.h"
 
 #include "ledger/gpu-ledger-private.h"
 
-/* A memory object: its key and whose it is. */
+/* A memory object, with its key and its owner. */
 struct gpu_object {
     uint64_t id;
     uint16_t device;
-    uint32_t holding; /* of ledger->holdings */
+    uint32_t holding; /* index in ledger->holdings */
     int64_t bytes;
 };
 
@@ -49,7 +49,7 @@ gpu_memory_clear(struct vg_gpu_ledger *ledger)
 uint64_t
 gpu_memory_bytes(const struct vg_gpu_ledger *ledger)
 {
-    /* An object, and its share of the hash table. */
+    /* An object and its share of the hash table. */
     return ledger->holdings->len * sizeof(struct gpu_holding) +
            g_hash_table_size(ledger->objects) * (sizeof(struct gpu_object) + 48);
 }
@@ -85,7 +85,7 @@ gpu_memory_held(const struct vg_gpu_ledger *ledger, uint32_t index)
     return g_array_index(ledger->holdings, struct gpu_holding, index).bytes;
 }
 
-/* bytes of an object, as far as they can be true. */
+/* Limits the size of an object to plausible values. */
 static int64_t
 gpu_memory_object_bytes(const struct vg_event *event)
 {
@@ -121,7 +121,7 @@ gpu_memory_make(struct vg_gpu_ledger *ledger, const struct gpu_object *key, uint
     gpu_memory_set(ledger, holding, gpu_memory_held(ledger, holding) + bytes);
 }
 
-/* The owner of memory whose process the record names. */
+/* Returns the owner of memory whose process the record names. */
 static uint32_t
 gpu_memory_holder(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {

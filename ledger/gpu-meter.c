@@ -44,7 +44,7 @@ gpu_union_fill_gaps(struct gpu_union *set, struct gpu_interval interval,
         struct gpu_interval *gap = gpu_union_gap(set, age);
         if (gap->end_ns <= interval.begin_ns)
             break;
-        /* What ends before the gap does is counted, and not remembered. */
+        /* What ends before the gap is counted, but not stored. */
         const struct gpu_interval filled = {MAX(gap->begin_ns, interval.begin_ns),
                                             MIN(gap->end_ns, interval.end_ns)};
         if (filled.begin_ns >= filled.end_ns)

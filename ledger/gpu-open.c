@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is under way when a book is read. In the period a request counts up to the last record that
- * proves its state. In a window it counts until it is passed or the window ends, as nobody may know
- * yet how it goes on.
+ * Requests in progress when a book is read. In the whole period, a request counts up to the last
+ * record that proves its state. In a window, it counts until it is passed or the window ends,
+ * because its next state may not be known yet.
  */
 #include "config.h"
 
 #include "ledger/gpu-ledger-private.h"
 
-/* A part of what a union has more. */
+/* A piece that a union gains. */
 struct gpu_open_piece {
     struct gpu_union *set;
     struct gpu_interval interval;
@@ -42,7 +42,7 @@ gpu_open_begin(struct vg_gpu_ledger *ledger, enum gpu_book_kind kind)
     }
 }
 
-/* Since when the request does what it does. */
+/* Returns since when the request has been in its state. */
 static int64_t
 gpu_open_since(const struct gpu_request *request)
 {
@@ -54,7 +54,7 @@ gpu_open_since(const struct gpu_request *request)
                                                  : request->queued_ns;
 }
 
-/* Up to when the request counts as doing so. What one in doubt does is not known. */
+/* Returns until when the request counts as being in its state. It is unknown if in doubt. */
 static int64_t
 gpu_open_until(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
                enum gpu_book_kind kind)
@@ -77,7 +77,7 @@ gpu_open_add_piece(GArray *pieces, struct gpu_union *set, struct gpu_interval in
         g_array_append_val(pieces, piece);
 }
 
-/* Adds the waits and the run of a request to sums of them. */
+/* Adds the waits and the run of a request to the sums. */
 static void
 gpu_open_add_times(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
                    int64_t until_ns, int64_t from_ns, int64_t wait_ns[GPU_WAIT_MAX],
@@ -141,7 +141,7 @@ gpu_open_compare_pieces(const void *a, const void *b)
            (x->interval.begin_ns < y->interval.begin_ns);
 }
 
-/* Adds the pieces to their unions, each moment once. */
+/* Adds the pieces to their unions. Each moment counts once. */
 static void
 gpu_open_add_pieces(GArray *pieces, int64_t from_ns)
 {

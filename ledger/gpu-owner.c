@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who uses the GPUs: engines, vGPUs, the VMs and processes behind them.
+ * The users of the GPUs: engines, vGPUs, and the VMs and processes behind them.
  */
 #include "config.h"
 
@@ -105,8 +105,8 @@ gpu_ledger_owner_bytes(const struct vg_gpu_ledger *ledger)
     return bytes;
 }
 
-/* Where something new goes: the first free place, or one more; GPU_NO_INDEX: there is no room.
- * by_key has an entry for each place that is taken. */
+/* Finds the place for a new object: the first free one, or one more. by_key has an entry for each
+ * place in use. Returns GPU_NO_INDEX if there is no space. */
 static uint32_t
 gpu_owner_free_slot(GPtrArray *array, GHashTable *by_key, guint max)
 {
@@ -148,8 +148,9 @@ gpu_owner_is_engine(const struct gpu_engine *engine, uint16_t device, uint16_t n
     return engine->name == name && engine->device == device && !engine->device_weak;
 }
 
-/* A record that does not name the device, or only its driver, means the engine of that name,
- * whatever its device; an engine without one gets that of the first record that names it. */
+/* Finds or creates an engine. A record without a device, or with only the driver's name, means the
+ * engine with that name on any device. An engine without a device gets that of the first record
+ * that names it. */
 static __attribute__((noinline)) uint32_t
 gpu_owner_find_engine(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint16_t device,
                       bool may_make, uint32_t *hint)
@@ -232,7 +233,7 @@ gpu_ledger_owner(struct vg_gpu_ledger *ledger, struct vg_process *process, const
     return index;
 }
 
-/* The recording thread; NULL: the idle task, the kernel, or not told. */
+/* Returns the recording thread, or NULL for the idle task, the kernel, or an unknown thread. */
 static const struct vg_thread *
 gpu_owner_recording_thread(const struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {
@@ -302,7 +303,7 @@ gpu_ledger_find_vgpu(const struct vg_gpu_ledger *ledger, uint16_t device, int32_
     return index == GPU_NO_INDEX ? NULL : gpu_vgpu_at(ledger, index);
 }
 
-/* A vGPU is somebody's from the start: of the VM that is told, or, until its VM is seen, of one
+/* Creates a vGPU. It has an owner from the start: the reported VM or, until its VM is seen, one
  * that is named after it. */
 static struct gpu_vgpu *
 gpu_owner_make_vgpu(struct vg_gpu_ledger *ledger, uint16_t device, int32_t number, bool is_named)
@@ -342,7 +343,7 @@ gpu_owner_make_vgpu(struct vg_gpu_ledger *ledger, uint16_t device, int32_t numbe
     return vgpu;
 }
 
-/* The thread that queues work of a vGPU is of its VM. */
+/* The thread that queues work of a vGPU belongs to its VM. */
 static void
 gpu_owner_bind_vgpu(struct vg_gpu_ledger *ledger, struct gpu_vgpu *vgpu,
                     const struct vg_event *event)

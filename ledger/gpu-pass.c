@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests of a ring that later ones have passed. A ring works off its requests in order: if a
- * later one is done, an earlier one is done, too, and the records that would say so are missing.
- * But the scheduler has a queue for each of its users, and a request that waits there for others
+ * Requests of a ring that later ones have passed. A ring processes its requests in order. If a
+ * later one is done, an earlier one is done, too, and the records of its end are missing. However,
+ * the scheduler has a queue for each of its users, and a request that waits there for others
  * reaches the ring late. Its next record proves that it was not passed at all.
  *
- * So this changes nothing of the request. It only says how the request is read, for as long as no
- * further record of it comes: as partial, not as open. Those that the ring was given are passed
- * where they stand (model/gpu-hardware.c), and those of a context by its seqnos (model/gpu-life.c).
+ * Passing therefore does not change the request. It only makes readers treat the request as partial
+ * instead of open, until it has another record. Requests that the ring was given are passed in
+ * ledger/gpu-hardware.c, and those of a context, by its seqnos, in ledger/gpu-life.c.
  */
 #include "config.h"
 
 #include "ledger/gpu-ledger-private.h"
 
-/* A request that is done looks at so many earlier ones that it does not pass. */
+/* The maximum number of earlier requests that one checks when it is done but does not pass. */
 #define NOT_PASSED_MAX 256
 
 void
@@ -43,8 +43,8 @@ gpu_pass_leave(struct vg_gpu_ledger *ledger, uint32_t index)
     request->passed_ns = VG_TIME_UNKNOWN;
 }
 
-/* The first of the two came before the other one, which is done. Of two that the ring was given its
- * queue has the order. */
+/* Returns whether the first request came before the other one, which is done. If the ring was given
+ * both, its queue determines the order. */
 static bool
 gpu_pass_is_passed(const struct gpu_request *request, const struct gpu_request *done)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One table of cells for requests, whatever key: a key's hash begins with its kind. Chains run
- * through the requests, newest first, so a pointer or number that is used again finds the latest.
- * The tables grow with what there is room for: a few requests and their cells fit into the caches.
+ * One hash table for all keys of requests: a key's hash starts with its kind. Chains connect the
+ * requests, newest first, so a pointer or number that is reused finds the latest request.
+ *
+ * The tables grow with the number of requests, so a few requests and their cells fit into the
+ * caches.
  */
 #include "config.h"
 
@@ -10,13 +12,12 @@
 
 #include <string.h>
 
-/* Cells for each request that there is room for, which has up to four keys, and for each context.
- */
+/* Cells for each request, which has up to four keys, and for each context. */
 #define CELLS_PER_ENTRY 8
 
 #define FIRST_ROOM 64
 
-/* Fibonacci hashing of two words. */
+/* Fibonacci hashing of two integers. */
 static uint32_t
 mix(uint64_t a, uint64_t b, uint32_t mask)
 {
@@ -37,7 +38,7 @@ power_of_two(uint32_t at_least)
     return n;
 }
 
-/* Empty cells; *ret_mask finds one of them. */
+/* Returns empty cells. *ret_mask limits an index into them. */
 static uint32_t *
 new_cells(uint32_t entries, uint32_t *ret_mask)
 {
@@ -88,11 +89,11 @@ cell_of_workload(const struct gpu_requests *all, uint16_t device, int32_t vgpu, 
 static uint32_t
 cell_of(const struct gpu_requests *all, enum gpu_key key, uint64_t value, uint32_t scope)
 {
-    /* Bit 55 keeps jobs apart from workloads. */
+    /* Bit 55 distinguishes jobs from workloads. */
     return mix(value, (uint64_t)key << 56 | UINT64_C(1) << 55 | scope, all->request_mask);
 }
 
-/* Where a request's key is, or would be. */
+/* Returns the cell of a request's key, or the cell for it. */
 static uint32_t
 cell_of_request(const struct gpu_requests *all, const struct gpu_request *request, enum gpu_key key)
 {
@@ -139,7 +140,7 @@ index_key(struct gpu_requests *all, uint32_t index, enum gpu_key key)
     *cell = index * GPU_KEY_MAX + key;
 }
 
-/* A place in a chain: request and which of its chains. */
+/* Returns a place in a chain: a request, and one of its chains. */
 static uint32_t *
 chain_of(const struct gpu_requests *all, uint32_t place)
 {
@@ -310,7 +311,7 @@ gpu_requests_is_full(const struct gpu_requests *all)
     return all->open == all->requests_max;
 }
 
-/* The oldest first. */
+/* Puts the oldest request of a chain first. */
 static uint32_t
 gpu_requests_reverse_chain(const struct gpu_requests *all, uint32_t at)
 {

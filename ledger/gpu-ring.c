@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rings that some records name, and others only by the address of their name, as events of the DRM
- * scheduler do before Linux 5.12 or so. Often the adapter has learned the name before. Where it has
- * not, as the jobs of a ring are all the kernel's, or another CPU's records are read first, the two
- * look like two engines: until the ring runs a job that was queued under the name, with the same
- * number and fence, or a record with the name tells of a job that one ring without a name has, and
- * no other. Jobs are counted for each ring. If several have a job of that number, it is
- * the one that the same thread told of before: the driver tells right after the scheduler
- * (since 5.7).
+ * Rings that some records name, while others only have the address of the name, such as events of
+ * the DRM scheduler before about Linux 5.12. Often the adapter already knows the name. Otherwise,
+ * for example if all jobs of a ring are the kernel's, or another CPU's records are read first, the
+ * ring looks like two engines. This ends in one of two cases. The ring runs a job that was queued
+ * under the name, with the same number and fence. Or a record with the name reports a job that
+ * exactly one ring without a name has. Jobs are counted per ring. If several rings have a job with
+ * that number, it is the one that the same thread reported before: the driver reports directly
+ * after the scheduler (since 5.7).
  */
 #include "config.h"
 
@@ -15,7 +15,7 @@
 
 #include "ledger/gpu-ledger-private.h"
 
-/* Of the kernel's addresses, as the adapter writes them. */
+/* The length of the kernel's addresses, as the adapter writes them. */
 #define ADDRESS_DIGITS 16
 
 bool
@@ -24,7 +24,8 @@ gpu_ring_is_nameless(const char *name)
     return strlen(name) == ADDRESS_DIGITS && strspn(name, "0123456789abcdef") == ADDRESS_DIGITS;
 }
 
-/* The engine without a name that has this job; GPU_NO_INDEX: none, or more than one. */
+/* Finds the engine without a name that has this job, or GPU_NO_INDEX if there is not exactly
+ * one. */
 static uint32_t
 gpu_ring_find(const struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {
@@ -58,8 +59,7 @@ gpu_ring_find_by_thread(const struct vg_gpu_ledger *ledger, const struct vg_even
                : GPU_NO_INDEX;
 }
 
-/* The ring's own record of a request that both told of: what it can be found by goes to the other.
- */
+/* Merges the ring's own record of a request into the other one, which gets its keys. */
 static void
 gpu_ring_unite(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t other)
 {
@@ -92,8 +92,9 @@ gpu_ring_move(struct vg_gpu_ledger *ledger, uint32_t from, uint32_t to, const st
     }
 }
 
-/* The engine with a name where the job of this record, which has the address of a name only, was
- * queued: the scheduler's fence and the job's number are the same in both. GPU_NO_INDEX: none. */
+/* Finds the engine with a name on which the job of this record was queued. The record has only the
+ * address of a name, but the scheduler's fence and the job's number are the same in both. Returns
+ * GPU_NO_INDEX if there is none. */
 static uint32_t
 gpu_ring_find_by_fence(const struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {

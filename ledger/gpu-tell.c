@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What observers of the GPU ledger are told: requests that are done, and stages of those that are
+ * Reports to observers of the GPU ledger: requests that are done, and the stages of those that are
  * not.
  */
 #include "config.h"

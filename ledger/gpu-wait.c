@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests that wait: how many do, and the stages of their waits.
+ * Waiting requests: their number, and the stages of their waits.
  */
 #include "config.h"
 
