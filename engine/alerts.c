@@ -9,7 +9,7 @@
  * than a minute. */
 #define PARTS 30
 
-/* The loss in a piece of time. */
+/* The loss in one part. */
 struct alert_part {
     int64_t length_ns;
     int64_t lost_ns;
@@ -23,12 +23,12 @@ struct alert_watch {
     GArray *parts; /* struct alert_part, the oldest first */
     struct alert_part sum;
     bool raised;
-    bool seen;        /* it was in the window of this step */
-    int64_t since_ns; /* epoch, when it was raised */
-    double before;    /* the mean as it was told by an earlier run */
-    /* the time of windows to come in which it does not end, as it was raised before */
+    bool seen;        /* the VM was in the window of this step */
+    int64_t since_ns; /* epoch, time when it was raised */
+    double before;    /* the mean that an earlier run reported */
+    /* the time of coming windows in which the alert does not end, because it was raised before */
     int64_t held_ns;
-    int64_t below_ns; /* raised: the time of windows since which the mean is below */
+    int64_t below_ns; /* raised: time of windows since the mean fell below */
 };
 
 struct alert_state {
@@ -130,7 +130,7 @@ alert_tell(const struct alert_state *state, const struct alert_watch *watch, con
     told(data, &change);
 }
 
-/* Adds a window, and forgets those that are older than the rule looks back. */
+/* Adds a window and forgets those before the rule's time. */
 static void
 alert_add(const struct alert_state *state, struct alert_watch *watch, int64_t length_ns,
           int64_t lost_ns)
@@ -184,7 +184,7 @@ alert_need_watch(struct alert_state *state, const char *key, const char *vm, con
     return watch;
 }
 
-/* What is told of a window while it is taken. */
+/* What is needed to report alerts of a window. */
 struct alert_turn {
     int64_t length_ns;
     int64_t end_ns; /* epoch */
@@ -192,7 +192,7 @@ struct alert_turn {
     void *data;
 };
 
-/* Tells if an alert that is raised stays so after a window. */
+/* Returns whether a raised alert stays raised after a window. */
 static bool
 alert_stays(const struct alert_state *state, struct alert_watch *watch, int64_t length_ns)
 {
@@ -230,7 +230,7 @@ alert_lost(const struct vg_vm_sample *vm)
     return vm->cpu.preempt_ns + vm->cpu.wake_wait_ns;
 }
 
-/* Stops watching VMs that are gone. */
+/* Stops watching VMs that no longer exist. */
 static void
 alert_forget(struct alert_state *state, const struct alert_turn *turn)
 {
@@ -253,7 +253,7 @@ alert_forget(struct alert_state *state, const struct alert_turn *turn)
     }
 }
 
-/* Tells if a rule is about a VM. called: its name in OpenStack, or NULL. */
+/* Returns whether a rule is about a VM. called is the VM's name in OpenStack, or NULL. */
 static bool
 alert_is_about(const struct vg_alert_rule *rule, const char *name, const char *called,
                const char *uuid)

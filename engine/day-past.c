@@ -14,7 +14,7 @@ struct vg_day_past {
 
 struct day_past_vm {
     char *uuid;
-    int64_t end_ns; /* of the newest mean, since the epoch */
+    int64_t end_ns; /* of the newest mean; since the epoch */
     GArray *cpu, *gpu;
 };
 
@@ -115,7 +115,7 @@ vg_day_past_add(vg_day_past *past, const char *uuid, int64_t end_ns, double core
     vm->end_ns = end_ns;
 }
 
-/* Puts a past, and what is missing after it, before values. */
+/* Inserts a past, and the missing means after it, before values. */
 static void
 day_past_prepend(const GArray *past, int64_t gap, GArray *values)
 {

@@ -8,7 +8,7 @@
 #define DAY_NS (VG_ENGINE_DAY_WINDOWS * VG_ENGINE_DAY_NS)
 
 struct departed {
-    int64_t last_ns; /* the end of the last window that it was in */
+    int64_t last_ns; /* end of the last window with the VM */
     struct vg_snap_departed *vm;
 };
 
@@ -90,7 +90,7 @@ vg_departed_expire(GPtrArray *list, int64_t now_ns)
     }
 }
 
-/* Adds a record, which the host then owns, if there is room. */
+/* Adds a record if there is space. The host then owns it. */
 static void
 departed_read(struct vg_snap_departed *take_vm, int64_t age_ns, struct vg_snap_host *host)
 {

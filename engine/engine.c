@@ -16,23 +16,23 @@ struct host_track {
     uint64_t steps;
     int64_t begin_ns;
     int64_t end_ns;
-    uint64_t lost_events;      /* the sum of all windows */
-    uint64_t last_lost_events; /* that of the newest window */
-    /* the time for which others than vCPUs ran, in windows that tell it */
+    uint64_t lost_events;      /* sum of all windows */
+    uint64_t last_lost_events; /* of the newest window */
+    /* run time of all but vCPUs, in windows that report it */
     int64_t own_ns;
-    int64_t own_covered_ns; /* the sum of the lengths of these windows */
+    int64_t own_covered_ns; /* total length of these windows */
     double own_ewma;        /* in cores */
     GPtrArray *vms;         /* struct vg_vm_track, owned */
     GPtrArray *proxies;     /* engine/proxy-track.h */
     GArray *cards;          /* struct vg_card_fact, of the newest window */
     GPtrArray *departed;    /* engine/departed.h */
-    guint next;             /* where to look for the next sample's first */
+    guint next;             /* index at which the search for the next sample starts */
 };
 
 struct vg_engine {
     struct vg_policy_config config;
     enum vg_engine_mode mode;
-    uint64_t n_tracks; /* the number made so far */
+    uint64_t n_tracks; /* number of tracks created so far */
     GHashTable *hosts; /* name -> struct host_track */
 };
 
@@ -107,7 +107,7 @@ static struct vg_vm_track *
 engine_find_vm(struct host_track *host, const struct vg_vm_sample *sample)
 {
     for (guint n = 0; n < host->vms->len; n++, host->next++) {
-        /* They come in one order, window by window. */
+        /* Samples come in the same order in each window. */
         struct vg_vm_track *track = host->vms->pdata[host->next % host->vms->len];
         if (*sample->uuid && *track->uuid) {
             if (strcmp(sample->uuid, track->uuid) == 0)
@@ -145,7 +145,7 @@ engine_forget_gone(struct host_track *host)
     vg_departed_expire(host->departed, host->end_ns);
 }
 
-/* Feeds the share that the host itself takes of its CPUs. */
+/* Feeds the host's own use of its CPUs. */
 static void
 engine_feed_own(const vg_engine *engine, struct host_track *host, const struct vg_window *window)
 {
@@ -176,7 +176,7 @@ vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *ho
     vg_proxy_tracks_feed(host->proxies, window);
     g_array_set_size(host->cards, 0);
     g_array_append_vals(host->cards, window->gpu_cards->data, window->gpu_cards->len);
-    /* All tracks are needed first: a VM may have lost time to one that comes after it. */
+    /* All tracks are needed first: a VM may have lost time to a later one. */
     g_autoptr(GPtrArray) tracks = g_ptr_array_new();
     for (guint i = 0; i < window->vms->len; i++)
         g_ptr_array_add(tracks,
@@ -207,7 +207,7 @@ vg_engine_restore_days(vg_engine *engine, const char *host_name, const struct vg
     return true;
 }
 
-/* The VMs of a description, to be found again. */
+/* The VMs of a description, for searching. */
 struct described {
     GHashTable *by_uuid;
     GHashTable *by_name;
@@ -233,7 +233,7 @@ described_clear(struct described *described)
     g_hash_table_unref(described->by_name);
 }
 
-/* Finds a VM by its UUID; by its name only where one of both has no UUID. */
+/* Finds a VM by its UUID, or by its name if one of the two has no UUID. */
 static const struct vg_snap_vm *
 find_facts(const struct described *described, const struct vg_vm_track *track)
 {
@@ -264,7 +264,7 @@ has_device(const struct vg_snap_vm *vm, guint n_uses, const char *device)
     return false;
 }
 
-/* Adds vGPUs that did nothing, since they must move with their VM all the same. */
+/* Adds vGPUs that did nothing, because they must move with their VM as well. */
 static void
 add_idle_devices(const struct vg_snap_vm *facts, struct vg_snap_vm *vm)
 {
@@ -326,7 +326,7 @@ engine_count_names(const GPtrArray *tracks)
     return names;
 }
 
-/* Makes a name that no VM of the host has yet; taken has the names that they have. */
+/* Makes a name that no VM of the host has yet. taken contains the names in use. */
 static char *
 free_name(const GHashTable *taken, GHashTable *counted, const struct vg_vm_track *track)
 {
@@ -421,7 +421,7 @@ fill_host(const vg_engine *engine, const struct vg_engine_part *part,
         add_unmeasured(description, used, part->unmeasured, host);
 }
 
-/* Sets the number of CPUs of a host without a description, from the highest one that was seen. */
+/* Sets the CPU count of a host without a description from the highest CPU that was seen. */
 static int64_t
 guess_cpus(const struct vg_snap_host *host)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which VM is which, and one window of several parts.
+ * Identifies VMs, and joins several parts to one window.
  */
 #include "config.h"
 
@@ -10,7 +10,7 @@
 #include "model/window-cut.h"
 #include "model/window-sum.h"
 
-/* The number of windows for which the identity of a VM is remembered without being in them. */
+/* The number of windows for which a VM is remembered without being in them. */
 #define FORGET_WINDOWS 64
 
 /* ---- identity ---- */
@@ -106,8 +106,8 @@ gather_find_gpu(const GArray *gpus, const struct vg_gpu_sample *like)
     return NULL;
 }
 
-/* Joins the GPU figures of a part. For an engine that both know, the lead's figures count; missing
- * ones come from the other part. */
+/* Joins the GPU figures of a part. For an engine in both, the lead's figures count. Missing ones
+ * come from the other part. */
 static void
 join_gpus(GArray *lead, const GArray *other)
 {
@@ -132,8 +132,8 @@ join_gpus(GArray *lead, const GArray *other)
     }
 }
 
-/* Joins the GPU requests, after join_gpus() or a sum, when every GPU of the other part is one of
- * the lead's. */
+/* Joins the GPU requests after join_gpus() or a sum, when the lead has every GPU of the other
+ * part. */
 static void
 join_requests(struct vg_window *lead, const struct vg_window *other)
 {
@@ -194,7 +194,7 @@ vg_gather_trim(vg_gather *gather, struct part *part, int64_t begin_ns)
 
     if (window->begin_ns >= begin_ns)
         return true;
-    /* What is after that was missed by who measures CPUs, too, who tells so. */
+    /* Later time was missed by the source that measures CPUs, too, which reports it. */
     vg_gather_lose(gather, window->begin_ns, closed_ns);
     if (window->end_ns <= begin_ns)
         return false;
@@ -226,7 +226,7 @@ vg_gather_add_pieces(vg_gather *gather, struct part *last, int64_t begin_ns)
         return;
     vg_window_add(&sum, &last->window);
     join_requests(&sum, &last->window);
-    /* Of its end, not of its begin. */
+    /* Use the proxies and cards of the end, not of the beginning. */
     g_array_set_size(sum.proxies, 0);
     g_array_append_vals(sum.proxies, last->window.proxies->data, last->window.proxies->len);
     g_array_set_size(sum.gpu_cards, 0);

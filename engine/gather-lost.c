@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which time was told to be missing from windows, so that none is told twice: use of GPUs that came
- * too late may be of a window that whoever measures CPUs has missed as well.
+ * The time that was reported as missing from windows, so that none is reported twice. GPU use that
+ * came too late may belong to a window that the source of CPU figures has also missed.
  */
 #include "config.h"
 
 #include "engine/gather-private.h"
 
-/* More are not remembered; what is before them is not told any more. */
+/* The maximum number of stored spans. Time before them is not reported any more. */
 #define SPANS_MAX 64
 
 struct span {
     int64_t begin_ns, end_ns;
 };
 
-/* Returns how long so many windows are. */
+/* Returns the length of this many windows. */
 static int64_t
 lost_ns(const vg_gather *gather, uint64_t windows)
 {
@@ -29,7 +29,7 @@ vg_gather_lost_new(void)
     return g_array_new(FALSE, FALSE, sizeof(struct span));
 }
 
-/* Returns how much of this time was not told to be missing. */
+/* Returns how much of this time has not been reported as missing. */
 static int64_t
 lost_untold_ns(const vg_gather *gather, int64_t begin_ns, int64_t end_ns)
 {
@@ -46,7 +46,7 @@ lost_untold_ns(const vg_gather *gather, int64_t begin_ns, int64_t end_ns)
     return untold_ns;
 }
 
-/* Remembers that this time was told to be missing. */
+/* Notes that this time was reported as missing. */
 static void
 lost_tell(vg_gather *gather, int64_t begin_ns, int64_t end_ns)
 {
@@ -98,7 +98,7 @@ vg_gather_count_missed(vg_gather *gather, const struct vg_provenance *lead, int6
     const int64_t closed_ns = gather->closed_ns;
     uint64_t missed = lead->missed + (lead->besides ? 0 : gather->cpu_missed);
 
-    /* Nothing was closed before: that is believed. */
+    /* No window was closed before, so the source's figure counts. */
     if (since_ns == INT64_MIN) {
         lost_tell(gather, begin_ns - lost_ns(gather, missed), begin_ns);
         return missed;
@@ -106,7 +106,7 @@ vg_gather_count_missed(vg_gather *gather, const struct vg_provenance *lead, int6
     const int64_t hole_ns = lost_untold_ns(gather, closed_ns, begin_ns);
     const int64_t all_ns = lost_untold_ns(gather, since_ns, begin_ns);
     missed = MIN(missed, (uint64_t)(all_ns / gather->window_ns));
-    /* In a hole there is no window whose use of GPUs could be missed. */
+    /* In a hole, there is no window whose GPU figures could be missed. */
     if (!lead->besides || missed > 0)
         lost_tell(gather, closed_ns, begin_ns);
     if (missed > (uint64_t)(hole_ns / gather->window_ns))

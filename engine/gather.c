@@ -7,8 +7,7 @@
 #include "engine/gather-private.h"
 #include "model/window-cut.h"
 
-/* The number of parts of closed windows that are remembered, to tell late parts from double
- * ones. */
+/* The number of stored parts of closed windows, to distinguish late parts from duplicates. */
 #define CLOSED_MAX 64
 
 static void
@@ -69,7 +68,7 @@ vg_gather_set_lag(vg_gather *gather, unsigned int source, int64_t lag_ns)
     gather->sources[source].lag_ns = lag_ns;
 }
 
-/* Returns whether this part was there already, in a window that is closed or waits. */
+/* Returns whether this part is a duplicate of one in a closed or a waiting window. */
 static bool
 gather_is_known(const vg_gather *gather, unsigned int source, int64_t end_ns)
 {
@@ -105,7 +104,7 @@ gather_windows_in(const vg_gather *gather, int64_t begin_ns, int64_t end_ns)
     return (uint64_t)((length_ns + gather->window_ns / 2) / gather->window_ns);
 }
 
-/* Counts the windows of which a part tells that comes too late to be in any. */
+/* Counts the windows in a part that comes too late for any of them. */
 static void
 gather_count_late(vg_gather *gather, const struct vg_window *window, bool besides)
 {
@@ -117,7 +116,7 @@ gather_count_late(vg_gather *gather, const struct vg_window *window, bool beside
             gather_windows_in(gather, MAX(window->begin_ns, gather->measured_ns), window->end_ns);
 }
 
-/* Takes back the pieces: a part has come that may be their window. */
+/* Puts the pieces back: a part has come that may be their window. */
 static void
 gather_take_back(vg_gather *gather)
 {
@@ -126,8 +125,8 @@ gather_take_back(vg_gather *gather)
                         g_ptr_array_steal_index(gather->pieces, gather->pieces->len - 1));
 }
 
-/* Returns whether a part is of a window that is closed. CPU figures are not cut: those that are of
- * closed windows, too, are too late. */
+/* Returns whether a part is too late because its window is closed. CPU figures are not cut: they
+ * are also too late if a part of their time is in closed windows. */
 static bool
 gather_is_late(const vg_gather *gather, const struct vg_window *window, bool besides)
 {
@@ -180,8 +179,8 @@ all_passed(const vg_gather *gather, int64_t end_ns)
     return true;
 }
 
-/* Returns how long after its end a window may still be incomplete: as long as those that it lacks
- * may be late. */
+/* Returns how long after its end a window may still be incomplete: as long as missing parts may
+ * take. */
 static int64_t
 grace_of(const vg_gather *gather, int64_t end_ns)
 {
@@ -209,8 +208,8 @@ remember_closed(vg_gather *gather, struct part *part)
     g_array_append_val(gather->closed_parts, closed);
 }
 
-/* Returns the most trusted of the first n parts, which are of one window; it is one that measures
- * CPUs, if there is one. */
+/* Returns the index of the most trusted of the first n parts, which belong to one window. If any of
+ * them measures CPUs, it is one of those. */
 static guint
 most_trusted(const vg_gather *gather, guint n)
 {
@@ -226,7 +225,7 @@ most_trusted(const vg_gather *gather, guint n)
     return best;
 }
 
-/* Returns when the window begins that the first n parts make, whose lead begins then. */
+/* Returns the start of the window that the first n parts form. begin_ns is the lead's start. */
 static int64_t
 gather_begin(const vg_gather *gather, guint n, const struct part *lead, int64_t begin_ns)
 {
@@ -238,7 +237,7 @@ gather_begin(const vg_gather *gather, guint n, const struct part *lead, int64_t 
     return MAX(begin_ns, gather->closed_ns);
 }
 
-/* Names in words the source of the GPU figures. */
+/* Appends the name of the source of the GPU figures. */
 static void
 name_gpu_source(const struct part *part, char ret[VG_GPU_SOURCE_SIZE])
 {
@@ -265,8 +264,8 @@ gather_has_part_of(const vg_gather *gather, guint n, unsigned int source)
     return false;
 }
 
-/* Has the newest piece of a source stand for its part, where that is not among the first n, which
- * are of one window that begins then. Returns how many these are then. */
+/* Uses the newest piece of each source that has no part among the first n, which belong to one
+ * window that starts at begin_ns. Returns the new n. */
 static guint
 gather_recall(vg_gather *gather, guint n, int64_t begin_ns)
 {
@@ -314,7 +313,7 @@ gather_close_window(vg_gather *gather, guint n, struct vg_gathered *ret)
         if (i != best)
             vg_gather_join(&lead->window, &part->window, only_gpu);
     }
-    /* What is left of them is of windows that are closed, or of none. */
+    /* The remaining pieces belong to closed windows, or to none. */
     for (guint i = 0; i < gather->pieces->len; i++) {
         vg_gather_lose_before(gather, gather->pieces->pdata[i]);
         vg_gather_trim(gather, gather->pieces->pdata[i], begin_ns);
@@ -341,7 +340,7 @@ gather_close_window(vg_gather *gather, guint n, struct vg_gathered *ret)
     vg_gather_forget(gather);
 }
 
-/* Returns whether the first n parts, which are of one window, make none. */
+/* Returns whether the first n parts, which belong to one window, do not form a window. */
 static bool
 is_void(const vg_gather *gather, guint n)
 {
@@ -358,7 +357,7 @@ is_void(const vg_gather *gather, guint n)
     return empty || cpus_live;
 }
 
-/* Puts parts aside: one with CPU figures of that window, or of a longer one, may still come. */
+/* Puts parts aside: one with CPU figures of the same window, or of a longer one, may still come. */
 static void
 put_aside(vg_gather *gather, guint n)
 {
@@ -375,7 +374,7 @@ put_aside(vg_gather *gather, guint n)
     }
 }
 
-/* Returns how many of the parts are of the window that ends first. */
+/* Returns how many of the parts belong to the window that ends first. */
 static guint
 gather_group(const vg_gather *gather, int64_t end_ns)
 {
@@ -387,8 +386,8 @@ gather_group(const vg_gather *gather, int64_t end_ns)
     return n;
 }
 
-/* Takes what belongs to the first n parts, which are of one window with CPU figures, out of longer
- * ones that tell of GPUs: those were read late. */
+/* Cuts the time of the first n parts, which are one window with CPU figures, out of longer parts
+ * with GPU figures, which were read late. */
 static void
 gather_cut_longer(vg_gather *gather, guint n, int64_t end_ns)
 {
@@ -401,7 +400,7 @@ gather_cut_longer(vg_gather *gather, guint n, int64_t end_ns)
         struct part *first = g_new0(struct part, 1);
         *first = *part;
         vg_window_cut(&part->window, end_ns, &first->window);
-        /* These are told once. */
+        /* These are reported once. */
         part->provenance.cost_ns = 0;
         part->provenance.gpu_missed = 0;
         g_ptr_array_add(gather->parts, first);
@@ -420,8 +419,8 @@ gather_has_cpus(const vg_gather *gather, guint n)
     return false;
 }
 
-/* Drops those of the first n parts whose CPU figures are of a window that was closed since they
- * came. */
+/* Drops those of the first n parts whose window has been closed since they came, if they have CPU
+ * figures. */
 static void
 gather_drop_late(vg_gather *gather, guint n)
 {
@@ -434,8 +433,8 @@ gather_drop_late(vg_gather *gather, guint n)
     }
 }
 
-/* Does as vg_gather_next(), but also for windows that are void. Returns 1 for a window, -1 for a
- * void one, 0 for none. */
+/* Like vg_gather_next(), but also processes void windows. Returns 1 for a window, -1 for a void
+ * one, 0 for none. */
 static int
 next_window(vg_gather *gather, int64_t now_ns, struct vg_gathered *ret)
 {

@@ -7,7 +7,7 @@
 
 #include "engine/engine.h"
 
-/* A proxy as a snapshot has it, with the history of as many windows as a profile has. */
+/* A track is a proxy as in a snapshot, with a history of as many windows as a profile. */
 
 static void
 proxy_track_free(void *proxy)
@@ -57,7 +57,7 @@ proxy_track_need_socket(struct vg_snap_proxy *proxy, const struct vg_proxy_use *
     struct vg_snap_proxy_socket *socket = vg_record_new(&vg_snap_proxy_socket_record);
     const double nothing = 0;
     socket->socket = g_strdup(use->socket);
-    /* It is as long as the proxy is known; nothing is known of the time before. */
+    /* The history covers the whole time since the proxy appeared, of which nothing is known. */
     for (guint i = 0; i < proxy->known->len; i++) {
         g_array_append_val(socket->run, nothing);
         g_array_append_val(socket->lacked, nothing);
@@ -91,7 +91,7 @@ proxy_track_feed_socket(struct vg_snap_proxy *proxy, const struct vg_proxy_use *
     g_array_index(socket->lacked, double, socket->lacked->len - 1) = use->lacked;
 }
 
-/* Takes the window's figures of a proxy: all of it is known, or nothing. */
+/* Adds a window's figures of a proxy. Either all figures are known, or none. */
 static void
 proxy_track_feed(struct vg_snap_proxy *proxy, const struct vg_window *window)
 {
@@ -133,7 +133,7 @@ proxy_track_feed(struct vg_snap_proxy *proxy, const struct vg_window *window)
     }
 }
 
-/* Returns whether nothing is known of a proxy any more. */
+/* Returns whether nothing is known about a proxy any more. */
 static bool
 proxy_track_is_gone(const struct vg_snap_proxy *proxy)
 {

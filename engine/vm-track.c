@@ -8,7 +8,7 @@
 
 #define NS_PER_S 1e9
 
-/* EWMA shares below this, in cores or per second, are history that has faded away. */
+/* EWMA shares below this, in cores or per second, are negligible. */
 #define FADED 1e-6
 
 struct vg_vm_track *
@@ -48,8 +48,8 @@ vg_vm_track_free(struct vg_vm_track *track)
     g_free(track);
 }
 
-/* Adds to a rate. first: this is the VM's first window, which starts the EWMA; a rate that shows up
- * later starts from nothing. */
+/* Adds to a rate. first means that this is the VM's first window, which starts the EWMA. A rate
+ * that appears later starts from 0. */
 static void
 rate_add(struct vg_rate *rate, double amount, int64_t window_ns, double weight, bool first)
 {
@@ -66,7 +66,7 @@ rate_read(const struct vg_vm_track *track, const struct vg_rate *rate)
     return track->covered_ns > 0 ? rate->sum / ((double)track->covered_ns / NS_PER_S) : 0;
 }
 
-/* Returns for how long a CPU quota of its own kept the VM from its CPUs. */
+/* Returns how long the VM's own CPU quota kept it from its CPUs. */
 static double
 vm_track_limited_ns(const struct vg_vm_sample *sample)
 {
@@ -78,8 +78,8 @@ vm_track_limited_ns(const struct vg_vm_sample *sample)
     return 0;
 }
 
-/* Returns the row of the aggressor; when the table is full, that of "host:unknown", for which there
- * is always room. */
+/* Returns the row of the aggressor or, if the table is full, that of "host:unknown", for which
+ * there is always space. */
 static struct vg_loss_track *
 need_loss(struct vg_vm_track *track, enum vg_aggressor_kind kind, const struct vg_vm_track *vm)
 {
@@ -98,7 +98,7 @@ need_loss(struct vg_vm_track *track, enum vg_aggressor_kind kind, const struct v
     return &g_array_index(track->losses, struct vg_loss_track, track->losses->len - 1);
 }
 
-/* Fades all losses. Live, those that have faded away make room. */
+/* Fades all losses. In live mode, removes negligible ones to free space. */
 static void
 fade_losses(struct vg_vm_track *track, double weight)
 {
@@ -112,7 +112,7 @@ fade_losses(struct vg_vm_track *track, double weight)
     }
 }
 
-/* Feeds the losses. weight is that of the window in the EWMA; 1 in the VM's first window. */
+/* Feeds the losses. weight is the window's weight in the EWMA, 1 in the VM's first window. */
 static void
 feed_losses(struct vg_vm_track *track, const struct vg_vm_sample *sample,
             const struct vg_window *window, const GPtrArray *tracks, double weight)
@@ -187,10 +187,10 @@ push_bounded(GArray *profile, guint max, double value)
     g_array_append_val(profile, value);
 }
 
-/* Feeds the profile. The first and the last window of a recording are cut, and an operator may
- * change the length: a longer window of a recording starts the profile anew. Other odd ones are
- * left out unless more of them come, since live, a long one only means that the collector was late.
- * Lengths that differ by up to 1 % count as the same. */
+/* Feeds the profile. Windows at the ends of a recording are cut, and an operator may change the
+ * length. A longer window of a recording therefore restarts the profile. Other odd windows are
+ * ignored until several come, because a long live window only means that the collector was late.
+ * Lengths that differ by up to 1 % count as equal. */
 static void
 feed_profile(struct vg_vm_track *track, const struct vg_vm_sample *sample, int64_t window_ns,
              double demand_ns)
@@ -214,7 +214,7 @@ feed_profile(struct vg_vm_track *track, const struct vg_vm_sample *sample, int64
                  sample->gpu_known ? vg_gpu_intensity(sample->gpu_active_ns, window_ns) : -1);
 }
 
-/* Feeds the day, live only: a recording is judged by all it has. */
+/* Feeds the day in live mode. A recording is judged as a whole. */
 static void
 vm_track_feed_day(struct vg_vm_track *track, const struct vg_vm_sample *sample, int64_t window_ns,
                   double demand_ns)
@@ -237,8 +237,8 @@ vm_track_feed_day(struct vg_vm_track *track, const struct vg_vm_sample *sample, 
     track->day_demand_ns = track->day_active_ns = 0;
 }
 
-/* Returns whether the VM was seen for only a small part of a window, as one that has just been
- * started. */
+/* Returns whether the VM was only seen for a small part of a window, for example because it has
+ * just started. */
 static bool
 is_glimpse(const struct vg_vm_sample *sample, int64_t window_ns)
 {
@@ -255,14 +255,14 @@ vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
     int64_t window_ns = window->end_ns - window->begin_ns;
     double weight = vg_ewma_weight(window_ns, half_life_ns);
     bool first = track->covered_ns == 0;
-    /* Averages that begin with a glimpse would need minutes to forget it. */
+    /* Averages that start with a glimpse would need minutes to recover. */
     bool starts = !first || track->mode == VG_ENGINE_MEAN || !is_glimpse(sample, window_ns);
 
     g_strlcpy(track->name, sample->name, sizeof(track->name));
     g_strlcpy(track->uuid, sample->uuid, sizeof(track->uuid));
     track->pid = sample->pid;
     track->vcpus = MAX(track->vcpus, sample->vcpus ? (int64_t)sample->vcpus->len : 0);
-    /* An idle window at the end of a recording takes nothing back. */
+    /* An idle window at the end of a recording does not reset this. */
     track->guest_known =
         sample->guest_known || (track->mode == VG_ENGINE_MEAN && track->guest_known);
     track->lacks = sample->lacks;
@@ -289,8 +289,8 @@ vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
     track->covered_ns += window_ns;
 }
 
-/* Returns the aggressor's name in the snapshot. One that is gone keeps its name, unless another VM
- * has it now. */
+/* Returns the aggressor's name in the snapshot. A VM that no longer exists keeps its name, unless
+ * another VM has it now. */
 static const char *
 aggressor_name(const struct vg_loss_track *loss, GHashTable *names)
 {
@@ -353,7 +353,7 @@ read_uses(const struct vg_vm_track *track, struct vg_snap_vm *vm)
     }
 }
 
-/* Appends values, and those of the GPU if they are known in all windows. */
+/* Appends values, including the GPU's if they are known in all windows. */
 static void
 vm_track_append(const GArray *cpu, const GArray *gpu, struct vg_snap_profile *ret)
 {
@@ -383,8 +383,8 @@ read_profile(const struct vg_vm_track *track, struct vg_snap_vm *vm)
     vg_day_read(track->day_cpu, track->day_gpu, &vm->day);
 }
 
-/* Reads the score. The mean is that of the times, not of the windows' values, which is what
- * `analyze` shows for the whole. */
+/* Reads the score. The mean is over time, not over the windows' values, like that of `analyze` for
+ * the whole recording. */
 static void
 read_score(const struct vg_vm_track *track, struct vg_score_reading *ret)
 {
@@ -398,8 +398,8 @@ read_score(const struct vg_vm_track *track, struct vg_score_reading *ret)
     ret->vm_class = vg_score_class_of_mean(track->score, ret->cpu_intensity, ret->gpu_intensity);
 }
 
-/* Names what is not known, and leaves nothing in its place that could be taken for it. What is
- * known of the demand is then the same in each window. */
+/* Names what is unknown, and removes values that could be mistaken for known ones. The same demand
+ * figures are then known in each window. */
 static void
 vm_track_read_lacks(unsigned int lacks, struct vg_snap_vm *vm)
 {

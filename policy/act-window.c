@@ -23,7 +23,7 @@ window_read_day(const char *text)
     return -1;
 }
 
-/* Reads "Mo" or "Mo-Fr"; "Sa-Mo" passes the end of the week. */
+/* Reads "Mo" or "Mo-Fr". "Sa-Mo" wraps around the end of the week. */
 static bool
 window_read_days(const char *text, unsigned *ret)
 {

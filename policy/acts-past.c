@@ -32,7 +32,7 @@ acts_find_vm(const struct vg_acts_facts *facts, const struct vg_act_move *move)
     return from ? acts_find_on(from, move->uuid) : NULL;
 }
 
-/* Returns the mode for a VM that moves: its own, or the more careful one of both hosts. */
+/* Returns the mode for a VM that moves: its own, or the more cautious one of both hosts. */
 static enum vg_policy_mode
 past_mode(const struct vg_acts_facts *facts, const struct vg_snap_vm *vm, const char *from,
           const char *to)
@@ -126,7 +126,7 @@ acts_why_rests(const struct vg_acts_facts *facts, const struct vg_act_move *move
     const int64_t cooldown_ns = vg_acts_cooldown(facts, move->uuid, &n);
     const int64_t since_ns = facts->now_ns - past_last_end(facts, move->uuid, &n);
 
-    /* A move that ended in the future is one of a host whose clock is wrong. */
+    /* A move that ended in the future belongs to a host whose clock is wrong. */
     if (n == 0 || since_ns >= cooldown_ns)
         return NULL;
     return g_strdup_printf("'%s' was moved %.0f s ago, and %u %s in the last 7 days; the next "
@@ -208,18 +208,18 @@ acts_count_budget(const struct vg_acts_facts *facts, vg_acting *acting)
 
 /* ---- limits ---- */
 
-/* Moves under way, as far as they matter to one that may start. */
+/* Moves in progress, as far as they affect one that may start. */
 struct past_load {
     int64_t total;
-    int64_t from, to; /* involving its hosts */
-    int64_t target;   /* to the same host */
+    int64_t from, to; /* moves that involve the respective host */
+    int64_t target;   /* moves to the same host */
     int64_t from_group, to_group;
 };
 
 /* The hosts of a move, and their groups. */
 struct past_route {
     const char *from, *to;
-    const struct vg_host_group *from_group, *to_group; /* NULL if a host is in none */
+    const struct vg_host_group *from_group, *to_group; /* NULL if a host is in no group */
 };
 
 static struct past_route

@@ -91,7 +91,7 @@ take_size_of(const vg_plan *plan, int64_t group)
     return n;
 }
 
-/* Returns the document of a plan, with the moves that are carried out, and without what is only for
+/* Returns the document of a plan with the moves that are carried out, but without what is only for
  * people. */
 static char *
 take_plan_text(const vg_plan *plan, const struct vg_acting *acting)
@@ -122,8 +122,8 @@ take_plan_text(const vg_plan *plan, const struct vg_acting *acting)
     return vg_json_to_text(document, false);
 }
 
-/* Sets the document of the plan. Moves that make everything too long are left to the next plan,
- * from the last group on: no group relies on a later one. */
+/* Sets the document of the plan. If it is too long, leaves moves to the next plan, starting with
+ * the last group, because no group depends on a later one. */
 static void
 take_fit(const vg_plan *plan, struct vg_acting *acting)
 {
@@ -153,7 +153,7 @@ vg_acts_take(const struct vg_acts_facts *facts, const vg_plan *plan, const char 
     int64_t group = 0;
     bool takes = false;
 
-    /* The moves of a group follow each other. */
+    /* The moves of a group are adjacent. */
     for (guint i = 0; i < plan->actions->len; i++) {
         const struct vg_plan_action *action = plan->actions->pdata[i];
         if (action->group != group) {

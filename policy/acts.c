@@ -99,7 +99,7 @@ acts_why_wave(const struct vg_acting *acting, const struct vg_act_move *move)
     return NULL;
 }
 
-/* Returns how long the window stays open, 0 if it is closed. */
+/* Returns how long the window stays open, or 0 if it is closed. */
 static int64_t
 acts_window_ns(const struct vg_acts_facts *facts)
 {
@@ -142,7 +142,7 @@ acts_find_id(const struct vg_acts_facts *facts, const char *id)
     return NULL;
 }
 
-/* Returns why a move is dropped instead of waiting, or NULL. */
+/* Returns why a move is dropped instead of kept waiting, or NULL. */
 static char *
 acts_why_dropped(const struct vg_acts_facts *facts, const struct vg_acting *acting,
                  const struct vg_act_move *move)
@@ -179,7 +179,7 @@ vg_acts_refuse(struct vg_act_move *move, const char *reason)
     acts_drop(move, reason);
 }
 
-/* Decides about a move that waits. Returns whether it starts now. */
+/* Decides about a waiting move. Returns whether it starts now. */
 static bool
 acts_decide(const struct vg_acts_facts *facts, const struct vg_acting *acting,
             struct vg_act_move *move)
@@ -251,7 +251,7 @@ acts_has_broken(const struct vg_act_move *move)
     return move->step == VG_ACT_FAILED || move->step == VG_ACT_DROPPED;
 }
 
-/* Drops what can no longer be carried out: the rest of a group, and later waves. */
+/* Drops what cannot be carried out any more: the rest of a group, and later waves. */
 static void
 acts_drop_rest(const struct vg_acts_facts *facts, struct vg_acting *acting)
 {
@@ -304,7 +304,7 @@ acts_find_act(const struct vg_acting *acting, const char *act)
     return NULL;
 }
 
-/* Counts the moves that reverse others, and drops those that ended longest ago if need be. */
+/* Counts the moves that reverse others. If necessary, drops those that ended the longest ago. */
 static bool
 acts_has_room(struct vg_acting *acting)
 {
@@ -343,7 +343,7 @@ acts_add_undo(const struct vg_acts_facts *facts, struct vg_acting *acting,
     g_ptr_array_add(acting->moves, move);
 }
 
-/* Reverses moves that made things worse, and what is left of groups that broke. */
+/* Reverses moves that made things worse, and the remaining moves of groups that broke. */
 static void
 acts_find_undos(const struct vg_acts_facts *facts, struct vg_acting *acting)
 {
@@ -363,7 +363,7 @@ acts_find_undos(const struct vg_acts_facts *facts, struct vg_acting *acting)
 
 /* ---- a step ---- */
 
-/* Says whether vgpud acts now, and why not. */
+/* Determines whether vgpud acts now, or why not. */
 static void
 acts_explain(const struct vg_acts_facts *facts, struct vg_acting *acting)
 {

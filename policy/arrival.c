@@ -12,13 +12,13 @@
 #include "policy/host-groups.h"
 #include "policy/predict.h"
 
-/* Of two hosts on which nothing is lost, the one with more to spare is a little better. */
+/* If two hosts lose nothing, the one with more free capacity is slightly better. */
 #define SPARE_PART 0.1
 
-/* The part of this that its GPU decides, if the VM needs one. */
+/* The part of SPARE_PART that depends on the host's GPU, if the VM needs one. */
 #define FIT_PART 0.75
 
-/* What VMs of a class want, of each vCPU, and of a GPU where they have one. */
+/* The usual demand of a class's VMs, per vCPU and per GPU. */
 static const struct {
     double cpu, gpu;
 } arrival_usual[] = {
@@ -27,22 +27,22 @@ static const struct {
     [VG_CLASS_ALTERNATING] = {0.5, 0.5},
 };
 
-/* What a host has for a newcomer, on average. */
+/* The mean capacity of a host for a new VM. */
 struct arrival_room {
-    double left;   /* CPUs that VMs which keep to some of them leave to others */
-    double wanted; /* cores that those want */
-    char *kept;    /* the CPUs that VMs keep to; NULL if none does */
-    double *free;  /* in each window, what nobody wants of that */
+    double left;   /* CPUs that pinned VMs leave to others */
+    double wanted; /* cores that these others want */
+    char *kept;    /* the CPUs to which VMs are pinned; NULL: none */
+    double *free;  /* by window, the unused part of left */
 };
 
 struct vg_arrival_hosts {
     const vg_snapshot *snapshot;
     guint n_hosts;
-    vg_cluster windows;         /* their number and length, and nothing else */
-    struct arrival_room *rooms; /* one for each host */
+    vg_cluster windows;         /* only the number and length of the windows */
+    struct arrival_room *rooms; /* one per host */
 };
 
-/* Of a VM of which nothing is known but its size. */
+/* For a VM of which only the size is known. */
 #define UNKNOWN_CPU 0.5
 #define UNKNOWN_GPU 0.5
 
@@ -149,9 +149,9 @@ arrival_free_of_type(const struct vg_snap_gpu *gpu, const char *type)
     return 0;
 }
 
-/* vGPUs of any type. Those that are there already can all be had; of those that could still be
- * made, types exclude each other on one GPU: there are as many as of the smallest. A whole GPU is
- * no vGPU. */
+/* Returns the number of free vGPUs of any type. Existing vGPUs can all be used. Types that could
+ * still be created exclude each other on one GPU, so the smallest type counts. A whole GPU is not a
+ * vGPU. */
 static int64_t
 arrival_free_of_any(const struct vg_snap_gpu *gpu, const GPtrArray *forbidden)
 {
@@ -193,13 +193,13 @@ arrival_lost(double demand, double more, double capacity)
     return MAX(demand + more - capacity, 0) - MAX(demand - capacity, 0);
 }
 
-/* A host's GPUs that have a place for the VM. */
+/* A host's GPUs that have space for the VM. */
 struct arrival_gpus {
     int64_t places;
     struct vg_card_offer best; /* if places > 0 */
 };
 
-/* Finds the GPUs with a place, and the best of them by the host's gpu_placement. */
+/* Finds the GPUs with space for the VM, and the best of them by the host's gpu_placement. */
 static struct arrival_gpus
 arrival_find_gpus(const struct vg_arrival *arrival, const struct vg_snap_host *host, bool packs)
 {
@@ -224,8 +224,8 @@ arrival_find_gpus(const struct vg_arrival *arrival, const struct vg_snap_host *h
     return found;
 }
 
-/* Returns how well the GPU suits gpu_placement, 0..1: when packing, a GPU in use with few free
- * places is best; otherwise, an idle one. */
+/* Returns how well the GPU suits gpu_placement, from 0 to 1. When packing, a GPU in use with few
+ * free places is best; otherwise, an idle one. */
 static double
 arrival_fit(const struct vg_card_offer *offer, bool packs)
 {
@@ -234,7 +234,7 @@ arrival_fit(const struct vg_card_offer *offer, bool packs)
     return CLAMP(1 - offer->load, 0, 1);
 }
 
-/* Returns the cores that are lost by its coming: what a plan would say of a move there. */
+/* Returns the cores that are lost when the VM arrives, like a plan for a move to this host. */
 static double
 arrival_cpu_lost(const struct vg_arrival *arrival, const vg_arrival_hosts *hosts,
                  const struct arrival_room *room)
@@ -250,7 +250,7 @@ arrival_cpu_lost(const struct vg_arrival *arrival, const vg_arrival_hosts *hosts
     return lost / (double)n;
 }
 
-/* Writes the reason. gpu_busy is negative if it needs no GPU. */
+/* Writes the reason. gpu_busy is negative if the VM needs no GPU. */
 static void
 arrival_describe(const struct vg_arrival *arrival, const struct arrival_room *room, double capacity,
                  double cpu_lost, double gpu_busy, struct vg_arrival_score *ret)

@@ -8,7 +8,7 @@
 #include "model/gpu-part.h"
 #include "model/gpu-profile.h"
 
-/* Loads that differ by less are the same, also in the search, which counts in floats. */
+/* Loads that differ by less are equal, also in the search, which computes with floats. */
 #define SAME 1e-5
 
 size_t
@@ -19,10 +19,10 @@ vg_card_type_of(GHashTable *types, const char *name)
     return number > 0 ? (size_t)number - 1 : VG_CARD_UNKNOWN;
 }
 
-/* What older snapshots have in place of the PCI id of a VM's whole GPU. */
+/* The value in older snapshots instead of the PCI id of a VM's whole GPU. */
 #define ANY_WHOLE "passthrough"
 
-/* Returns whether no VM has it, by an older snapshot, which offers no whole GPUs. */
+/* Returns whether no VM has the GPU, by an older snapshot, which contains no whole GPUs. */
 static bool
 cards_is_unused(const struct vg_snap_host *host, const struct vg_snap_gpu *gpu)
 {
@@ -37,7 +37,7 @@ cards_is_unused(const struct vg_snap_host *host, const struct vg_snap_gpu *gpu)
     return unused;
 }
 
-/* Returns how many of a type a GPU of the snapshot can give, or -1 if it is of another kind. */
+/* Returns how many vGPUs of a type a GPU of the snapshot can give, or -1 if it never can. */
 static int64_t
 cards_count_free(const struct vg_snap_host *host, const struct vg_snap_gpu *gpu, const char *wanted)
 {
@@ -190,7 +190,7 @@ cards_room_mixed(const struct vg_card *card, size_t index, int64_t bytes)
         others += t != index ? MAX(more, 0) : 0;
         left += t != index ? MAX(-more, 0) : 0;
     }
-    /* How much of the GPU a vGPU of another type takes is unknown. */
+    /* The size of another type's vGPU is unknown. */
     if (others > 0 && !by_memory)
         return 0;
     const int64_t counted = type->free + type->start - type->here - others;

@@ -110,7 +110,7 @@ cluster_day_before(const vg_cluster *cluster, const struct vg_vm_state *vm, bool
     return false;
 }
 
-/* Finds window w of a profile. Returns false where it has none. */
+/* Finds window w of a profile. Returns false if the profile does not have it. */
 static bool
 profile_at(const vg_cluster *cluster, const struct vg_vm_state *vm, bool of_gpu, size_t w,
            double *ret)

@@ -25,7 +25,7 @@ vg_cluster_names_gpus(const vg_cluster *cluster, const struct vg_vm_state *vm, s
            vg_snap_host_names_gpus(cluster->hosts[to].host);
 }
 
-/* Memory and vGPUs that a VM takes of a host to which it comes, sign 1, or gives back, sign -1. */
+/* Takes the memory and vGPUs of a VM on its new host (sign 1), or gives them back (sign -1). */
 static void
 cluster_promise(const vg_cluster *cluster, struct vg_host_state *host, const struct vg_snap_vm *vm,
                 const struct vg_fit *fit, int sign)
@@ -60,7 +60,7 @@ cluster_leave_gpus(const vg_cluster *cluster, const struct vg_host_state *host,
     }
 }
 
-/* Memory and vGPUs that a VM leaves behind, sign 1, or has again, sign -1. */
+/* Frees the memory and vGPUs of a VM on its old host (sign 1), or takes them again (sign -1). */
 static void
 cluster_leave(const vg_cluster *cluster, struct vg_host_state *host, const struct vg_snap_vm *vm,
               int sign)
@@ -70,7 +70,7 @@ cluster_leave(const vg_cluster *cluster, struct vg_host_state *host, const struc
     cluster_leave_gpus(cluster, host, vm, host->cards, sign);
 }
 
-/* Puts a VM from the host where it is onto another, and into a pool there. */
+/* Moves a VM from its host to another, and into a pool there. */
 static void
 cluster_put(vg_cluster *cluster, size_t index, size_t to, int pool, const struct vg_fit *fit)
 {

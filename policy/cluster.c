@@ -15,8 +15,8 @@ is_amount(double value)
     return isfinite(value) && value >= 0;
 }
 
-/* NULL, or why the VM's data cannot be used. Snapshots from JSON were checked by the reader, those
- * made in memory were not. */
+/* Returns why the VM's data cannot be used, or NULL. The reader has checked snapshots from JSON,
+ * but not those created in memory. */
 static char *
 find_problem(const struct vg_snap_vm *vm)
 {
@@ -35,7 +35,7 @@ find_problem(const struct vg_snap_vm *vm)
     return ok ? NULL : g_strdup("a value is negative or not a number");
 }
 
-/* Is it a MIG slice? Its engines are its own. */
+/* Returns whether a GPU is a MIG slice, which has its own engines. */
 static bool
 is_slice(const struct vg_snap_host *host, const struct vg_snap_gpu_use *use)
 {
@@ -120,7 +120,7 @@ load_clear(void *data)
     g_free(load->name);
 }
 
-/* "CPU 0" or "CPUs 0-2,5" from ascending numbers. */
+/* Formats "CPU 0" or "CPUs 0-2,5" from ascending numbers. */
 static char *
 pool_name(const GArray *cpus)
 {
@@ -146,7 +146,7 @@ find_root(const size_t *parents, size_t i)
     return i;
 }
 
-/* A VM with bad data has no load wherever it is, and its CPUs must not join the pools of others. */
+/* A VM with bad data has no load on any host, and its CPUs must not join other VMs' pools. */
 static bool
 floats(const struct vg_host_state *host, const struct vg_vm_state *vm)
 {
@@ -161,7 +161,7 @@ by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The pool of the VMs whose root is `root`: its CPUs are the union of theirs. */
+/* Creates the pool of the VMs whose root is `root`, with all of their CPUs. */
 static void
 make_pool(vg_cluster *cluster, struct vg_host_state *host, const size_t *parents, size_t root,
           const GHashTable *owners)
@@ -186,7 +186,7 @@ make_pool(vg_cluster *cluster, struct vg_host_state *host, const size_t *parents
     g_array_append_val(host->pools, pool);
 }
 
-/* Connected components of VMs over shared CPUs, by union-find. */
+/* Finds the connected components of VMs that share CPUs, by union-find. */
 static void
 init_pools(vg_cluster *cluster, struct vg_host_state *host)
 {
@@ -274,7 +274,7 @@ cluster_add_load(const vg_cluster *cluster, struct vg_host_state *host,
     add_gpu(cluster, host, vm, sign);
 }
 
-/* Cores that the VM lost to its host. */
+/* Returns the cores that the VM lost to its host. */
 static double
 cluster_lost_to_host(const struct vg_snap_vm *vm)
 {
@@ -289,7 +289,8 @@ cluster_lost_to_host(const struct vg_snap_vm *vm)
     return isfinite(sum) ? MAX(sum, 0) : 0;
 }
 
-/* VMs that wait side by side for the same program lost more than it took: at most what they left.
+/* Returns the host's use of a pool. VMs that wait concurrently for the same program lost more than
+ * it took: at most what they left.
  */
 static double
 cluster_own_of_pool(const vg_cluster *cluster, const struct vg_host_state *host, int pool,
@@ -315,7 +316,7 @@ cluster_set_own(const vg_cluster *cluster, struct vg_load *load, double own)
         load->demand[w] += own;
 }
 
-/* What the host itself takes of its CPUs. */
+/* Adds the host's own use of its CPUs. */
 static void
 cluster_add_own(const vg_cluster *cluster, struct vg_host_state *host)
 {
@@ -336,7 +337,7 @@ cluster_add_own(const vg_cluster *cluster, struct vg_host_state *host)
     cluster_set_own(cluster, &host->floating, MAX(own - bound, shown));
 }
 
-/* What an engine does beyond the shares of the host's VMs. */
+/* Adds the load of engines beyond the shares of the host's VMs. */
 static void
 add_background(const vg_cluster *cluster, struct vg_host_state *host)
 {
@@ -395,7 +396,7 @@ index_groups(GHashTable *groups, const GPtrArray *names, size_t vm)
     }
 }
 
-/* Gives a type a number, from 1, if it has none. */
+/* Assigns a number, from 1, to a type that has none. */
 static void
 number_type(GHashTable *types, const char *type)
 {
@@ -403,7 +404,7 @@ number_type(GHashTable *types, const char *type)
         g_hash_table_insert(types, (char *)type, GUINT_TO_POINTER(g_hash_table_size(types) + 1));
 }
 
-/* Gives the types that VMs have numbers. */
+/* Assigns numbers to the types of VMs. */
 static void
 number_types(GHashTable *types, const struct vg_snap_host *host)
 {

@@ -35,7 +35,7 @@ vg_constraint_name(enum vg_constraint constraint)
     return names[constraint];
 }
 
-/* What was not recorded is not planned with. */
+/* Excludes VMs and hosts with unknown values. */
 static enum vg_constraint
 check_known(const struct vg_vm_state *vm, char **ret_reason)
 {
@@ -94,8 +94,8 @@ vg_constraints_vm(const vg_cluster *cluster, size_t vm, char **ret_reason)
     return VG_CONSTRAINT_NONE;
 }
 
-/* A VM runs where the host has the model that it needs, and on every host of the same model as the
- * one on which it runs now. */
+/* Checks the CPU model. A VM runs on a host with the required model, and on every host with the
+ * same model as its present host. */
 static enum vg_constraint
 check_cpu_model(const struct vg_snap_vm *vm, const struct vg_snap_host *home,
                 const struct vg_snap_host *host, char **ret_reason)
@@ -129,10 +129,10 @@ check_memory(const vg_cluster *cluster, const struct vg_snap_vm *vm,
     return VG_CONSTRAINT_MEMORY;
 }
 
-/* How far the search for a GPU came: the reason to give is that of the best candidate. */
+/* How far the search for a GPU came. The reason is that of the best candidate. */
 enum gpu_obstacle { NO_TYPE, NONE_FREE, NO_MEMORY, FITS };
 
-/* Judges a GPU with those devices of the VM that the fit has put there. */
+/* Judges a GPU, including the VM's devices that the fit has put there. */
 static enum gpu_obstacle
 judge_gpu(const vg_cluster *cluster, const struct vg_host_state *host, size_t gpu_index,
           const struct vg_snap_gpu_use *use, const struct vg_fit *fit, int64_t *ret_room)
@@ -154,7 +154,7 @@ judge_gpu(const vg_cluster *cluster, const struct vg_host_state *host, size_t gp
     return *ret_room == 0 ? NONE_FREE : has_memory ? FITS : NO_MEMORY;
 }
 
-/* Of all engines of one of the VM's devices, mean over the windows. */
+/* Returns the demand of one of the VM's devices on all engines, as a mean over the windows. */
 static double
 device_demand(const vg_cluster *cluster, const struct vg_vm_state *vm, const char *device)
 {
@@ -167,7 +167,7 @@ device_demand(const vg_cluster *cluster, const struct vg_vm_state *vm, const cha
     return sum / (double)cluster->n_windows;
 }
 
-/* Returns what a device wants of an engine in a window. */
+/* Returns the demand of a device on an engine in a window. */
 static double
 offer_demand(const vg_cluster *cluster, const struct vg_vm_state *vm, const char *device,
              const char *engine, size_t w)
@@ -182,8 +182,8 @@ offer_demand(const vg_cluster *cluster, const struct vg_vm_state *vm, const char
     return sum;
 }
 
-/* Returns the part of an engine that is lost by one more device, with those devices of the VM that
- * the fit has put there. */
+/* Returns how much of an engine one more device loses, including the VM's devices that the fit has
+ * put there. */
 static double
 offer_rise(const vg_cluster *cluster, const struct vg_vm_state *vm,
            const struct vg_host_state *host, const struct vg_fit *fit, size_t gpu,
@@ -205,8 +205,8 @@ offer_rise(const vg_cluster *cluster, const struct vg_vm_state *vm,
     return rise / (double)cluster->n_windows;
 }
 
-/* Sets what the VMs of a GPU ask of it, with those devices of the VM that the fit has put there,
- * and what is lost there by one more device. */
+/* Sets the load of a GPU, including the VM's devices that the fit has put there, and the loss that
+ * one more device causes. */
 static void
 offer_loads(const vg_cluster *cluster, const struct vg_vm_state *vm,
             const struct vg_host_state *host, const struct vg_fit *fit, const char *device,
@@ -252,8 +252,8 @@ tell_gpu(enum gpu_obstacle obstacle, const struct vg_snap_vm *vm, const struct v
     return VG_CONSTRAINT_GPU_MEMORY;
 }
 
-/* One vGPU for each of the VM's devices, each on the best GPU that can have it, or on the worst one
- * if the target chooses. */
+/* Finds one vGPU for each of the VM's devices, on the best GPU that has one, or on the worst one if
+ * the target chooses. */
 static enum vg_constraint
 check_gpus(const vg_cluster *cluster, const struct vg_vm_state *vm, size_t to, struct vg_fit *fit,
            char **ret_reason)

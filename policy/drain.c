@@ -8,20 +8,20 @@
 #include "base/clock.h"
 #include "model/gpu-target.h"
 
-/* A VM stays after so many moves that failed. */
+/* A VM stays after this many failed moves. */
 #define TRIES_MAX 3
 
-/* A VM that has left may be among those of this host for so long. */
+/* For this long, a VM that has left may still be among those of this host. */
 #define LEFT_NS (30 * VG_NS_PER_S)
 
-/* What the moves say of one VM. */
+/* The moves of one VM. */
 struct drain_history {
     const struct vg_migration *newest;
     int64_t failed;
 };
 
-/* Returns what became of the moves that this drain has begun, and of others that have not ended, by
- * UUID; borrowed from moves. */
+/* Returns the moves that this drain has started, and others that have not ended, by UUID. They are
+ * borrowed from moves. */
 static GHashTable *
 drain_histories(const struct vg_drain_facts *facts)
 {
@@ -62,7 +62,7 @@ vg_drain_note_move(const struct vg_migration *move, struct vg_drain_vm *vm)
     vm->reason = g_strdup_printf("the VM's move is waiting for %s", move->waits_for);
 }
 
-/* Sets what becomes of a VM that is here. */
+/* Sets the state of a VM that is here. */
 static void
 drain_judge_vm(const struct vg_drain_facts *facts, const struct drain_history *history,
                const struct vg_evacuation *evacuation, struct vg_drain_vm *vm)

@@ -103,7 +103,7 @@ vg_drift_find_proxy_action(const vg_plan *plan, const char *vm, const char *to, 
     return NULL;
 }
 
-/* Finds the socket at a place of a host, as a plan calls it, and its proxy. */
+/* Finds the socket that a plan's place of a host refers to, and its proxy. */
 static const struct vg_snap_proxy_socket *
 drift_find_socket(const vg_snapshot *snapshot, const char *host_name, const char *place,
                   const struct vg_snap_proxy **ret_proxy)

@@ -8,7 +8,7 @@
 #include "policy/constraints.h"
 #include "policy/rule.h"
 
-/* A VM of the host, and what decides when it is placed. */
+/* A VM of the host, and what determines its order. */
 struct evacuee {
     size_t vm;
     int64_t memory_bytes;
@@ -43,8 +43,8 @@ evacuate_compare(const void *a, const void *b)
     return x->vm < y->vm ? -1 : 1;
 }
 
-/* Chooses the target on which least is lost. Returns false if no host can take the VM; *ret_reason
- * then is the first host's reason, and how many others there are. */
+/* Chooses the target with the smallest loss. Returns false if no host can take the VM. *ret_reason
+ * is then the first host's reason and the number of other hosts. */
 static bool
 evacuate_choose(const vg_cluster *cluster, size_t vm, struct vg_move *ret, char **ret_reason)
 {
@@ -124,7 +124,7 @@ vg_policy_evacuate(const vg_snapshot *snapshot, const struct vg_policy_config *c
         struct vg_vm_state *state = &cluster->vms[i];
         if (strcmp(cluster->hosts[state->home].host->name, host) != 0)
             continue;
-        /* One of which nothing is measured has to leave, too. */
+        /* A VM without measurements has to leave, too. */
         g_clear_pointer(&state->problem, g_free);
         state->no_demand = state->no_gpu_use = false;
         const struct evacuee evacuee = {i, state->vm->memory_bytes};

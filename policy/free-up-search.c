@@ -8,16 +8,16 @@
 #include "policy/constraints.h"
 #include "policy/free-up.h"
 
-/* Prices in cores that differ by less are the same. */
+/* Prices in cores that differ by less are equal. */
 #define SAME 1e-9
 
-/* The targets that are tried for one VM: all in small clusters. */
+/* The maximum number of targets tried for one VM. In small clusters, this is all of them. */
 #define TARGETS_MAX 6u
 
-/* VMs of one host that make room for another. */
+/* The maximum number of VMs of one host that make space for another VM. */
 #define PUSHED_MAX 3u
 
-/* Constraints that are checked, and sets of VMs that are tried. */
+/* The maximum number of checked constraints and tried sets of VMs. */
 #define WORK_MAX 200000u
 
 /* A VM that may leave the host. */
@@ -26,7 +26,7 @@ struct free_up_candidate {
     double cost;
 };
 
-/* A host, and the lowest cost of VMs whose departure is enough. */
+/* A host, and the lowest cost at which enough VMs leave it. */
 struct free_up_bound {
     size_t host;
     double cost;
@@ -37,13 +37,13 @@ struct free_up_finder {
     const struct free_up_want *want;
     size_t host;
     GArray *candidates;    /* struct free_up_candidate, the cheapest first */
-    struct vg_card *cards; /* of the host, without the chosen VMs */
+    struct vg_card *cards; /* the host's, without the chosen VMs */
     size_t n_chosen;
     size_t chosen[VG_GROUP_MAX];
     double chosen_cost, pushed_cost;
-    size_t n_moves; /* that are carried out in the cluster */
+    size_t n_moves; /* number of moves carried out in the cluster */
     struct vg_move moves[VG_GROUP_MAX];
-    bool bound_only; /* only compute the bound */
+    bool bound_only; /* compute only the bound */
     double bound;
     bool found;
     double price;
@@ -153,7 +153,7 @@ free_up_find_targets(struct free_up_finder *finder, size_t vm, size_t avoid,
     return n;
 }
 
-/* All chosen VMs have targets: keeps the group if none before was cheaper. */
+/* Keeps the group if it is the cheapest so far. All chosen VMs have targets. */
 static void
 free_up_keep(struct free_up_finder *finder)
 {
@@ -179,8 +179,8 @@ static void free_up_place(struct free_up_finder *finder, size_t index);
 static void free_up_push(struct free_up_finder *finder, size_t index, size_t to, guint first,
                          size_t n_left);
 
-/* Tries a chosen VM on a host that other VMs have left for it. If it still has no room there,
- * pushes more of them. */
+/* Tries a chosen VM on a host from which other VMs were moved for it. If it still does not fit,
+ * moves more of them. */
 static void
 free_up_enter(struct free_up_finder *finder, size_t index, size_t to, guint next, size_t n_left)
 {
@@ -199,7 +199,7 @@ free_up_enter(struct free_up_finder *finder, size_t index, size_t to, guint next
     }
 }
 
-/* Moves VMs off a host, from index `first` on, until a chosen VM finds room there. */
+/* Moves VMs off a host, starting at index `first`, until a chosen VM fits there. */
 static void
 free_up_push(struct free_up_finder *finder, size_t index, size_t to, guint first, size_t n_left)
 {
@@ -221,7 +221,7 @@ free_up_push(struct free_up_finder *finder, size_t index, size_t to, guint first
                 break;
             free_up_apply(finder, &targets[k]);
             finder->pushed_cost += cost;
-            /* The VM is out of the list, so the next one is at its index. */
+            /* The VM has left the list, so the next one has its index. */
             free_up_enter(finder, index, to, i, n_left - 1);
             finder->pushed_cost -= cost;
             free_up_take_back(finder);
@@ -257,7 +257,7 @@ free_up_place(struct free_up_finder *finder, size_t index)
 
 /* ---- sets of VMs ---- */
 
-/* Takes a candidate off the cards, sign 1, or puts it back, sign -1. */
+/* Removes a candidate from the cards (sign 1), or puts it back (sign -1). */
 static void
 free_up_leave(struct free_up_finder *finder, guint index, int sign)
 {
@@ -276,7 +276,7 @@ free_up_is_enough(const struct free_up_finder *finder)
     return free_up_count(finder->cards, n_gpus, finder->want) >= finder->want->n;
 }
 
-/* Returns whether it is enough that all candidates from `first` on leave, too. */
+/* Returns whether it is enough if all candidates from `first` on also leave. */
 static bool
 free_up_can_be_enough(struct free_up_finder *finder, guint first)
 {

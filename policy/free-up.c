@@ -10,13 +10,13 @@
 #include "model/gpu-profile.h"
 #include "policy/constraints.h"
 
-/* Engines and cores that are not worth mentioning. */
+/* Amounts of engines and cores below this are not shown. */
 #define SHOWN 0.005
 
-/* Maximum number of types in a sentence. */
+/* The maximum number of types in a sentence. */
 #define TYPES_NAMED 8u
 
-/* The constraints that are checked for the reasons. */
+/* The maximum number of constraints checked to find reasons. */
 #define OBSTACLES_MAX 2000u
 
 static const char *
@@ -27,7 +27,7 @@ free_up_plural(int64_t n)
 
 /* ---- the moves ---- */
 
-/* Describes a move of a group: of a VM that leaves the host, or that makes room for such a VM. */
+/* Describes a move of a group: of a VM that leaves the host, or of one that makes space for it. */
 static char *
 free_up_describe(const vg_cluster *cluster, const struct free_up_want *want,
                  const struct free_up_group *group, size_t step)
@@ -91,7 +91,7 @@ free_up_add_why(vg_plan *plan, char *take_reason)
     vg_plan_add_why(plan, "%s", reason);
 }
 
-/* Says that no GPU gives the type, and which types there are. */
+/* Explains that no GPU offers the type, and lists the existing types. */
 static void
 free_up_report_types(const vg_cluster *cluster, const struct free_up_want *want, vg_plan *plan)
 {
@@ -120,7 +120,7 @@ free_up_report_types(const vg_cluster *cluster, const struct free_up_want *want,
                         want->name);
 }
 
-/* Says what keeps a VM on its host. */
+/* Explains why a VM must stay on its host. */
 static void
 free_up_report_vm(const vg_cluster *cluster, size_t vm, unsigned *checked, vg_plan *plan)
 {
@@ -140,7 +140,7 @@ free_up_report_vm(const vg_cluster *cluster, size_t vm, unsigned *checked, vg_pl
     }
 }
 
-/* Says of each host that has GPUs of the type why the places cannot be freed there. */
+/* Explains for each host with GPUs of the type why the places cannot be freed there. */
 static void
 free_up_report_hosts(const vg_cluster *cluster, const struct free_up_want *want, vg_plan *plan)
 {

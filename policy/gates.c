@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Sums of shares that are equal on paper differ in the last bits; 1e-9 of a core is 1 ns/s. */
+/* Equal sums of shares differ in the last bits due to rounding. 1e-9 of a core is 1 ns/s. */
 #define EPSILON 1e-9
 
 #define NS_PER_S 1e9
@@ -14,7 +14,7 @@
 /* The factor of min_gain for a VM that has just moved. */
 #define REST_MARGIN 10.0
 
-/* Enough for figures that differ by more than EPSILON. */
+/* Enough digits for figures that differ by more than EPSILON. */
 #define DIGITS_MAX 10
 
 void
@@ -56,7 +56,7 @@ vg_gate_hold_long(const struct vg_policy_config *config)
     return config->hold_long_ns == 0 ? 0 : MAX(config->hold_long_ns, config->hold_ns);
 }
 
-/* Longest history among the host's VMs, in windows. */
+/* Returns the longest history of the host's VMs, in windows. */
 static size_t
 host_history(const vg_cluster *cluster, const struct vg_host_state *host)
 {
@@ -71,12 +71,12 @@ host_history(const vg_cluster *cluster, const struct vg_host_state *host)
 
 struct hold {
     bool held;
-    bool too_short;   /* not recorded for as long as it must hold, and it may yet be */
-    size_t looked_at; /* windows of the time whose mean is too low */
+    bool too_short;   /* not recorded for the hold time yet */
+    size_t looked_at; /* number of windows whose mean is too low */
     double lost;      /* that mean */
 };
 
-/* Is the mean over the newest windows of a time at the threshold? */
+/* Returns whether the mean over the newest windows of this time reaches the threshold. */
 static bool
 gate_lasts(const vg_cluster *cluster, size_t host, size_t place, int64_t hold_ns, struct hold *hold)
 {
@@ -108,7 +108,7 @@ judge_hold(const vg_cluster *cluster, size_t host_index, size_t place)
     return hold;
 }
 
-/* What the sentence about a place that is not held ends with. */
+/* Returns the end of the sentence about a place that is not held. */
 static char *
 describe_hold(const vg_cluster *cluster, const struct vg_host_state *host, const struct hold *hold)
 {
@@ -126,7 +126,7 @@ describe_hold(const vg_cluster *cluster, const struct vg_host_state *host, const
                            (double)hold->looked_at * window_s, lost, threshold);
 }
 
-/* "4 there"; of what floats, what the pools leave of it. */
+/* Describes the capacity: "4 there" or, for floating VMs, what the pools leave. */
 static char *
 describe_supply(const vg_cluster *cluster, size_t host_index, const struct vg_load *load)
 {
@@ -136,8 +136,8 @@ describe_supply(const vg_cluster *cluster, size_t host_index, const struct vg_lo
     return g_strdup_printf("pinned VMs leave %.2f", vg_predict_left(cluster, host_index));
 }
 
-/* "1.00 wanted"; of CPUs that the host itself uses, too, "1.00 wanted by VMs, 0.75 used by the host
- * itself". */
+/* Describes the demand: "1.00 wanted" or, if the host itself also uses the CPUs, "1.00 wanted by
+ * VMs, 0.75 used by the host itself". */
 static char *
 gate_describe_demand(const vg_cluster *cluster, const struct vg_load *load)
 {
@@ -149,7 +149,7 @@ gate_describe_demand(const vg_cluster *cluster, const struct vg_load *load)
                            load->own);
 }
 
-/* The sentence for a place that is contended. */
+/* Returns the sentence for a contended place. */
 static char *
 describe_place(const vg_cluster *cluster, size_t host_index, size_t place, double lost,
                const struct hold *hold)
@@ -172,7 +172,7 @@ struct place {
     struct hold hold;
 };
 
-/* Contended and held ones first, then by what the loss is worth. */
+/* Puts contended and held places first, then those with the most valuable loss. */
 static bool
 is_worse(const vg_cluster *cluster, const struct vg_host_state *host, const struct place *a,
          const struct place *b)
@@ -189,7 +189,7 @@ is_worse(const vg_cluster *cluster, const struct vg_host_state *host, const stru
            b->lost * (b_is_gpu ? cluster->config->gpu_weight : 1);
 }
 
-/* The worst place by the model. */
+/* Finds the worst place according to the model. */
 static void
 check_places(const vg_cluster *cluster, size_t host_index, struct vg_contention *ret)
 {
@@ -222,8 +222,8 @@ check_places(const vg_cluster *cluster, size_t host_index, struct vg_contention 
                                 host->host->name, lost, is_gpu ? "engines" : "cores", threshold);
 }
 
-/* A VM that waits although the model sees enough capacity. Measured waits say nothing any more of a
- * host that the plan has changed. */
+/* Checks for a VM that waits although the model sees enough capacity. Measured waits no longer
+ * apply to a host that the plan has changed. */
 static void
 check_waits(const vg_cluster *cluster, size_t host_index, struct vg_contention *ret)
 {
@@ -261,7 +261,7 @@ vg_gate_contention(const vg_cluster *cluster, size_t host, struct vg_contention 
         check_waits(cluster, host, ret);
 }
 
-/* Why a move that wins `gain`, and `net` after its cost, wins too little. */
+/* Explains why a move that gains `gain`, and `net` after its cost, gains too little. */
 static char *
 describe_net(double gain, double net, double min_gain)
 {
@@ -284,8 +284,8 @@ describe_fraction(double gain, double most, double fraction)
                            gain_text, most, fraction * 100);
 }
 
-/* Returns by how much more a group must win than one between hosts whose figures are new. *ret_old:
- * the host whose figures may be wrong, or NULL. */
+/* Returns the factor by which a group must gain more than one between hosts with new figures.
+ * *ret_old is the host whose figures may be wrong, or NULL. */
 static double
 gate_margin(const vg_cluster *cluster, const struct vg_claim *claim,
             const struct vg_snap_host **ret_old)
@@ -310,7 +310,7 @@ vg_claim_gain(const struct vg_claim *claim)
                           : claim->gain;
 }
 
-/* Returns the cores that a move would have won over the last 24 h. */
+/* Returns the cores that a move would have gained over the last 24 h. */
 static double
 gate_day_gain(const vg_cluster *cluster, const struct vg_move *move)
 {
@@ -392,7 +392,7 @@ vg_gate_gain(const vg_cluster *cluster, const struct vg_claim *claim, char **ret
     const double margin = gate_margin(cluster, claim, &old);
     const double rest = vg_gate_rest_margin(claim->rest);
     const double needed = cluster->config->min_gain * margin * rest;
-    /* A move cannot win more than all. */
+    /* A move cannot gain more than everything. */
     const double fraction = MIN(cluster->config->min_gain_fraction * margin, 1);
 
     if (net < needed - EPSILON || net <= EPSILON) {

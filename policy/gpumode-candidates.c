@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What each platform can be set to.
+ * The possible settings of each platform.
  */
 #include "config.h"
 
@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "policy/gpumode-private.h"
 
-/* The types of GVT-g: _n is of weight 16 / n, and there is room for n of it. */
+/* The types of GVT-g: type _n has weight 16 / n, and n vGPUs of it fit. */
 #define GVT_WEIGHT_MIN 2
 #define GVT_WEIGHT_MAX 16
 #define GVT_WEIGHT_SUM 16
@@ -31,13 +31,13 @@ const char *const vg_gpumode_price_names[] = {
     [VG_GPUMODE_PRICE_MAX] = NULL,
 };
 
-/* Values to try, 0 at the end. NVIDIA takes 1 to 30 ms; i915 and Xe whole milliseconds; GIM 0.1 ms
- * to 1 s. */
+/* Values to try, terminated by 0. NVIDIA accepts 1 to 30 ms, i915 and Xe whole milliseconds, GIM
+ * 0.1 ms to 1 s. */
 static const int64_t nvidia_timeslices[] = {1 * MS, 2 * MS, 5 * MS, 10 * MS, 30 * MS, 0};
 static const int64_t sriov_quanta[] = {1 * MS, 2 * MS, 4 * MS, 8 * MS, 16 * MS, 32 * MS, 0};
 static const int64_t gim_timeslices[] = {1 * MS, 2 * MS, 6 * MS, 10 * MS, 20 * MS, 0};
 
-/* What a platform does when nobody has changed anything. */
+/* The platform's behaviour if nothing was changed. */
 static const struct defaults {
     enum vg_gpusched_mode mode;
     int64_t timeslice_ns;
@@ -46,7 +46,7 @@ static const struct defaults {
 } defaults[] = {
     [VG_GPUMODE_UNKNOWN] = {VG_GPUSCHED_BEST_EFFORT, 1 * MS, -1, false},
     [VG_GPUMODE_GVT_G] = {VG_GPUSCHED_GVTG, 1 * MS, -1, false},
-    /* 2 ms are its default for up to eight vGPUs. */
+    /* The default for up to eight vGPUs is 2 ms. */
     [VG_GPUMODE_NVIDIA_VGPU] = {VG_GPUSCHED_BEST_EFFORT, 2 * MS, -1, true},
     [VG_GPUMODE_XE_SRIOV] = {VG_GPUSCHED_QUANTUM, 1 * MS, 0, true},
     [VG_GPUMODE_I915_SRIOV] = {VG_GPUSCHED_QUANTUM, 1 * MS, 0, true},
@@ -119,7 +119,7 @@ vg_gpumode_candidate_free(void *data)
     g_free(candidate);
 }
 
-/* As it is now, but for the mode. */
+/* Creates a candidate like the present settings, except for the mode. */
 static struct vg_gpumode_candidate *
 new_candidate(const struct vg_gpumode_advice *advice, enum vg_gpusched_mode mode,
               enum vg_gpumode_price price)
@@ -151,7 +151,7 @@ quantum_of(int64_t quantum_ns, int64_t timeslice_ns)
     return quantum_ns == -1 ? timeslice_ns : quantum_ns;
 }
 
-/* Whether two settings of a mode do the same. */
+/* Returns whether two settings of a mode have the same effect. */
 static bool
 is_same(enum vg_gpusched_mode mode, const struct vg_gpumode_vm *a, int64_t a_timeslice_ns,
         const struct vg_gpumode_vm *b, int64_t b_timeslice_ns)
@@ -159,7 +159,7 @@ is_same(enum vg_gpusched_mode mode, const struct vg_gpumode_vm *a, int64_t a_tim
     if (mode == VG_GPUSCHED_QUANTUM)
         return quantum_of(a->quantum_ns, a_timeslice_ns) ==
                quantum_of(b->quantum_ns, b_timeslice_ns);
-    if (mode <= VG_GPUSCHED_WEIGHTED) /* those with weights, and without timeslices */
+    if (mode <= VG_GPUSCHED_WEIGHTED) /* modes with weights and without timeslices */
         return a->weight == b->weight;
     return a_timeslice_ns == b_timeslice_ns;
 }
@@ -178,7 +178,7 @@ gpumode_candidates_is_known(const struct vg_gpumode_candidate *known,
     return true;
 }
 
-/* Takes the candidate, unless it is what there is or was. */
+/* Adds the candidate, unless it equals the present settings or another candidate. */
 static void
 gpumode_candidates_add(struct vg_gpumode_advice *advice,
                        struct vg_gpumode_candidate *take_candidate)
@@ -202,7 +202,7 @@ add_for_comparison(struct vg_gpumode_advice *advice, enum vg_gpusched_mode mode)
     gpumode_candidates_add(advice, new_candidate(advice, mode, VG_GPUMODE_NOT_OFFERED));
 }
 
-/* How much of the GPU a VM wants, as far as it can be known: it runs or waits. */
+/* Returns how much of the GPU a VM wants, as far as known: it runs or waits. */
 static double
 demand_of(const struct vg_gpumode_advice *advice, uint32_t vm)
 {
@@ -224,7 +224,7 @@ weight_sum(const struct vg_gpumode_candidate *candidate)
     return sum;
 }
 
-/* The VM with most demand for its weight that can have twice as much; -1: none. */
+/* Returns the VM with the highest demand per weight whose weight can be doubled, or -1. */
 static int
 neediest(const struct vg_gpumode_advice *advice, const struct vg_gpumode_candidate *candidate)
 {
@@ -243,7 +243,7 @@ neediest(const struct vg_gpumode_advice *advice, const struct vg_gpumode_candida
     return found;
 }
 
-/* Everybody has the smallest type, and the neediest twice as much as long as there is room. */
+/* Adds the smallest types for all VMs, and doubles the neediest VM's weight while possible. */
 static void
 add_weights_by_demand(struct vg_gpumode_advice *advice)
 {
@@ -320,8 +320,8 @@ add_quantum(struct vg_gpumode_advice *advice, int64_t quantum_ns)
     gpumode_candidates_add(advice, candidate);
 }
 
-/* A round is as long as with the same quantum for all, and each VM has of it what it wants of the
- * GPU, in whole steps, one at least. */
+/* Adds quanta by demand. A round is as long as with equal quanta, and each VM gets its demand in
+ * whole steps, at least one. */
 static void
 add_quanta_by_demand(struct vg_gpumode_advice *advice, int64_t quantum_ns, int64_t step_ns)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Simulates the candidates, and decides.
+ * Simulates the candidates and decides.
  */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 
 /* ---- simulation ---- */
 
-/* A run that is going on: of requests by id, and of VMs. */
+/* A run in progress: its requests by id, and its VMs. */
 struct watch {
     GArray *arrivals;     /* int64_t, at id - 1 */
     GPtrArray *latencies; /* GArray of int64_t */
@@ -59,7 +59,7 @@ gpumode_figures_of(const struct watch *watch, const struct vg_gpusched_result *r
     return all;
 }
 
-/* A struct vg_gpustream_figures for each VM. */
+/* Returns a struct vg_gpustream_figures for each VM. */
 static GArray *
 simulate(const struct vg_gpusched_scenario *scenario, GError **err)
 {
@@ -76,7 +76,7 @@ simulate(const struct vg_gpusched_scenario *scenario, GError **err)
     return gpumode_figures_of(&watch, result);
 }
 
-/* The scenario as the candidate would have it: VMs are copies, what they own is borrowed. */
+/* Returns the scenario with the candidate's settings. The VMs are copies that borrow members. */
 static GArray *
 simulate_candidate(const struct vg_gpumode_advice *advice,
                    const struct vg_gpumode_candidate *candidate, GError **err)
@@ -139,7 +139,8 @@ then_of(const struct vg_gpumode_candidate *candidate, uint32_t vm)
     return &g_array_index(candidate->vms, struct vg_gpumode_vm, vm).then;
 }
 
-/* Of what was done now and then; what is not done at all then shows in the requests per second. */
+/* Returns the change for requests that complete in both cases. Requests that never complete show in
+ * the requests per second. */
 static int64_t
 p95_change(const struct vg_gpumode_advice *advice, const struct vg_gpumode_candidate *candidate,
            uint32_t vm)
@@ -182,7 +183,7 @@ needed_gain(const struct vg_gpumode_candidate *candidate, const struct vg_gpumod
     return candidate->price == VG_GPUMODE_LIVE ? config->min_gain : config->min_gain_disruptive;
 }
 
-/* Why no VM may be treated like that; NULL: none is treated badly. */
+/* Explains which VM is treated too badly, or returns NULL. */
 static char *
 worsening(const struct vg_gpumode_advice *advice, const struct vg_gpumode_candidate *candidate,
           const struct vg_gpumode_config *config)
@@ -203,7 +204,7 @@ worsening(const struct vg_gpumode_advice *advice, const struct vg_gpumode_candid
     return NULL;
 }
 
-/* Why nothing can be proposed, whatever it wins; NULL: the model may be believed. */
+/* Explains why nothing can be proposed, or returns NULL if the model is reliable. */
 static char *
 disbelief(const struct vg_gpumode_advice *advice, const struct vg_gpumode_config *config)
 {
@@ -218,7 +219,7 @@ disbelief(const struct vg_gpumode_advice *advice, const struct vg_gpumode_config
     return NULL;
 }
 
-/* Why this one is not proposed; NULL: it may be. */
+/* Explains why this candidate is not proposed, or returns NULL. */
 static char *
 objection(const struct vg_gpumode_advice *advice, const struct vg_gpumode_candidate *candidate,
           const struct vg_gpumode_config *config)
@@ -266,7 +267,7 @@ judge(struct vg_gpumode_advice *advice, struct vg_gpumode_candidate *candidate,
     candidate->reason = objection(advice, candidate, config);
 }
 
-/* The one that wins most above what it must. */
+/* Returns the candidate that exceeds its required gain the most. */
 static struct vg_gpumode_candidate *
 find_best(const struct vg_gpumode_advice *advice, const struct vg_gpumode_config *config)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * When requests arrive, and how big they are.
+ * The arrival times and sizes of requests.
  */
 #include "config.h"
 
@@ -56,7 +56,7 @@ vg_sim_pop_arrival(vg_gpusched *sim)
 
 /* ---- sources ---- */
 
-/* FNV-1a over the seed, the name of the VM and the place of the job: no other VM matters. */
+/* FNV-1a over the seed, the VM's name and the job's place. Other VMs have no effect. */
 static uint64_t
 stream_seed(uint64_t seed, const char *name, uint32_t job, bool gaps)
 {
@@ -99,8 +99,8 @@ stream_at(const vg_gpusched *sim, const struct vg_sim_source *source)
                : NULL;
 }
 
-/* A chain passes by what is for other engines. It has at least one request, so that it does not
- * look for ever. */
+/* Returns the next request of a stream. A chain skips requests for other engines. It contains at
+ * least one request, so this ends. */
 static const struct vg_gpusched_request *
 next_of_stream(const vg_gpusched *sim, struct vg_sim_source *source)
 {
@@ -115,7 +115,7 @@ next_of_stream(const vg_gpusched *sim, struct vg_sim_source *source)
     return request;
 }
 
-/* The next of a chain has its time once enough of those before it have ended. */
+/* Schedules the next request of a chain once enough earlier ones have ended. */
 static void
 try_chain(vg_gpusched *sim, uint32_t index)
 {
@@ -145,7 +145,7 @@ add_stream_sources(vg_gpusched *sim, uint32_t vm)
         gpusched_arrivals_add_source(sim, vm, (struct vg_sim_source){0});
 }
 
-/* Streams first: whether a lane is used tells there whether it has a chain. */
+/* Starts streams first: they use a lane's state to detect whether it has a chain. */
 void
 vg_sim_add_sources(vg_gpusched *sim)
 {

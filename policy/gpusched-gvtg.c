@@ -9,12 +9,12 @@
 
 #define TICK_NS       INT64_C(1000000)    /* GVT_DEFAULT_TIME_SLICE */
 #define BALANCE_NS    INT64_C(100000000)  /* GVT_TS_BALANCE_PERIOD_MS */
-#define BALANCE_TICKS 100                 /* the old generation counts them */
+#define BALANCE_TICKS 100                 /* counted by the old generation */
 #define STAGES        10                  /* GVT_TS_BALANCE_STAGE_NUM */
 #define PRIORITY_NS   INT64_C(2000000000) /* GVT_SCHED_VGPU_PRI_TIME */
 
 struct gvtg_vgpu {
-    int prev, next; /* in the list; its head is the one after the last vGPU */
+    int prev, next; /* in the list, whose head is the entry after the last vGPU */
     bool listed;
     bool priority;
     int64_t priority_until_ns;
@@ -25,7 +25,7 @@ struct gvtg_vgpu {
 
 struct gvtg {
     bool old;
-    bool carry;           /* what is left over outlives a balance */
+    bool carry;           /* the rest is kept at a balance */
     bool work_conserving; /* budgets never make the GPU idle */
     int current, next;    /* VM, VG_SIM_IDLE or VG_SIM_NOBODY */
     bool need_reschedule;
@@ -35,7 +35,7 @@ struct gvtg {
     uint32_t stage;
     uint32_t ticks;
     int head;
-    struct gvtg_vgpu *vgpus; /* one more than there are, for the head */
+    struct gvtg_vgpu *vgpus; /* one more than the number of vGPUs, for the head */
 };
 
 /* ---- the list of started vGPUs, least recently chosen first ---- */
@@ -95,7 +95,7 @@ balance_timeslice(vg_gpusched *sim, struct gvtg *gvtg)
 
 /* ---- choosing ---- */
 
-/* Waiting or in flight: a request leaves the kernel's queue when it is complete. */
+/* Returns whether a request waits or runs: it leaves the kernel's queue when complete. */
 static bool
 has_pending_workload(const vg_gpusched *sim, int vm)
 {
@@ -265,7 +265,7 @@ gvtg_next_ns(const vg_gpusched *sim)
     return gvtg->tick_ns;
 }
 
-/* intel_gvt_schedule(). Requests of the same instant are one. */
+/* intel_gvt_schedule(). Several requests at the same time count once. */
 static void
 gvtg_decide(vg_gpusched *sim)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scenarios from JSON. Strict: what is not known is an error, so that a word spelled wrong is not a
- * default.
+ * Scenarios from JSON. Unknown members are errors, so that a misspelled key does not silently
+ * select a default.
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@ typedef struct vg_json_node node;
 
 /* ---- members ---- */
 
-/* No members but those in the list, which ends with NULL. */
+/* Checks that there are no members except those in the list, which ends with NULL. */
 static int
 check_members(const node *object, const char *const *known, GError **err)
 {
@@ -47,7 +47,7 @@ bad_value(const node *at, GError **err, const char *what)
     return vg_error(err, VG_E_INVALID, "%s: %s", path, what);
 }
 
-/* One of the names: *ret is its place. */
+/* Reads one of the names into *ret as its index. */
 static int
 read_word(const node *at, const char *const *names, int *ret, GError **err)
 {
@@ -67,7 +67,7 @@ read_word(const node *at, const char *const *names, int *ret, GError **err)
                     list);
 }
 
-/* What follows leaves *ret as it is where the member is absent or null. */
+/* If the member is missing or null, the following functions leave *ret unchanged. */
 static int
 word_member(const node *object, const char *name, const char *const *names, int *ret, GError **err)
 {
@@ -96,7 +96,7 @@ bool_member(const node *object, const char *name, bool *ret, GError **err)
     return found > 0 ? vg_json_bool(&at, ret, err) : found;
 }
 
-/* In the unit of the document; min and max in ns, as *ret. */
+/* Values are in the document's unit, but min, max and *ret are in ns. */
 static int
 time_member(const node *object, const char *name, double unit, int64_t min, int64_t max,
             int64_t *ret, GError **err)
@@ -140,7 +140,7 @@ gpusched_json_number_of(const node *dist, const char *name, double max, double *
     return vg_json_double(&at, 0, max, ret, err);
 }
 
-/* Times in the document are in us. */
+/* Reads a time, which the document gives in us. */
 static int
 read_dist(const node *at, struct vg_gpusched_dist *ret, GError **err)
 {

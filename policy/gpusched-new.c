@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes a simulator with the scheduler that its mode asks for, and frees it.
+ * Creates a simulator with the scheduler for its mode, and frees it.
  */
 #include "config.h"
 

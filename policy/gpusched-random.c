@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random numbers of the simulator: the same on every machine but for the last bit of log() and
- * friends.
+ * The simulator's random numbers: the same on every machine, except for the last bit of log() and
+ * similar functions.
  */
 #include "config.h"
 
@@ -9,7 +9,7 @@
 
 #include "policy/gpusched-private.h"
 
-/* splitmix64 (Steele, Lea, Flood 2014), which the authors of xoshiro advise for its state. */
+/* splitmix64 (Steele, Lea, Flood 2014), which the authors of xoshiro recommend to set its state. */
 static uint64_t
 split_mix(uint64_t *state)
 {
@@ -49,14 +49,14 @@ sim_random_next(struct vg_sim_random *random)
     return result;
 }
 
-/* Above 0, up to 1: what log() takes. */
+/* Returns a number above 0 and up to 1, as log() requires. */
 static double
 draw_unit(struct vg_sim_random *random)
 {
     return (double)((sim_random_next(random) >> 11) + 1) * 0x1.0p-53;
 }
 
-/* Box and Muller; the second number of the pair is not used, so that each value takes two. */
+/* Box-Muller. The second number of the pair is not used, so each value needs two numbers. */
 static double
 draw_normal(struct vg_sim_random *random)
 {

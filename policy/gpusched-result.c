@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Figures of a simulation, from what it counted itself.
+ * Figures of a simulation, from its own counters.
  */
 #include "config.h"
 
@@ -9,7 +9,7 @@
 
 #include "policy/gpusched-private.h"
 
-/* What is there at the end waits or runs up to it. */
+/* Counts remaining requests, which wait or run until the end. */
 static void
 add_open_request(struct vg_sim_tally *tally, const struct vg_sim_request *request, int64_t ran_ns,
                  int64_t end_ns)
@@ -45,7 +45,7 @@ compare_latencies(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Nearest rank: the value at ceil(n * percent / 100), counted from 1. */
+/* Returns the nearest rank: the value at ceil(n * percent / 100), counted from 1. */
 static int64_t
 percentile(const GArray *sorted, uint64_t percent)
 {

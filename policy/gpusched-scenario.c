@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scenarios as data: birth, death, and what a simulator needs of them.
+ * Scenarios as data: creation, destruction, and what a simulator needs from them.
  */
 #include "config.h"
 
@@ -28,7 +28,7 @@ const char *const vg_gpusched_generation_names[] = {
     [VG_GPUSCHED_GENERATION_MAX] = NULL,
 };
 
-/* As i915 names its engines: render, copy, video decode, video enhance, compute. */
+/* i915's names for its engines: render, copy, video decode, video enhance, compute. */
 const char *const vg_gpusched_engine_names[] = {
     "rcs0", "bcs0", "vcs0", "vcs1", "vecs0", "ccs0", "ccs1",
     "ccs2", "ccs3", "vcs2", "vcs3", "vecs1", NULL,
@@ -77,7 +77,7 @@ vg_gpusched_scenario_add_vm(struct vg_gpusched_scenario *scenario, const char *n
     struct vg_gpusched_vm *vm = g_new0(struct vg_gpusched_vm, 1);
 
     vm->name = g_strdup(name);
-    vm->weight = 4; /* of the mdev type _4, the one in the middle */
+    vm->weight = 4; /* like the middle mdev type, _4 */
     vm->stop_ns = VG_GPUSCHED_NEVER;
     vm->start_priority = true;
     vm->quantum_ns = -1;
@@ -105,7 +105,7 @@ vg_gpusched_mode_from_name(const char *name, enum vg_gpusched_mode *ret, GError 
 
 /* ---- what a simulator needs ---- */
 
-/* NaN is in no range. */
+/* Returns whether the value is in the range. NaN is in no range. */
 static bool
 is_time(double ns)
 {
@@ -209,7 +209,7 @@ check_vm(const struct vg_gpusched_scenario *scenario, const struct vg_gpusched_v
     return check_stream(scenario, vm, err);
 }
 
-/* Every VM without a share needs VG_GPUSCHED_SHARE_MIN of what the others leave. */
+/* Checks shares. Every VM without a share needs at least VG_GPUSCHED_SHARE_MIN of the rest. */
 static int
 check_shares(const struct vg_gpusched_scenario *scenario, GError **err)
 {
@@ -221,7 +221,7 @@ check_shares(const struct vg_gpusched_scenario *scenario, GError **err)
         sum += vm->share;
         others += vm->share == 0;
     }
-    /* The sum of ten times 0.1 is not 1 to the last bit. */
+    /* Ten times 0.1 is not exactly 1. */
     if (sum + others * VG_GPUSCHED_SHARE_MIN > 1 + 1e-9)
         return vg_error(err, VG_E_INVALID, "the shares of the VMs sum up to %g%s", sum,
                         others > 0 ? ", which leaves no time for VMs without a share"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The modes in which vGPUs take turns: best-effort and quantum go round those that have work,
- * equal-share and fixed-share round all, and what a turn was overrun by is owed. A table is a
- * sequence of turns of one or more engines.
+ * The modes in which vGPUs take turns. best-effort and quantum cycle through the vGPUs that have
+ * work. equal-share and fixed-share cycle through all of them, and deduct the time by which a turn
+ * was exceeded. A table is a sequence of turns on one or more engines.
  */
 #include "config.h"
 
@@ -10,26 +10,26 @@
 
 struct table {
     uint32_t first, end; /* engines */
-    bool on;             /* a turn goes on */
-    bool draining;       /* it is over but for what runs */
-    int owner;           /* of the turn; VG_SIM_NOBODY: of the part that no share covers */
-    int place;           /* who had the last turn: where to go on */
+    bool on;             /* a turn is in progress */
+    bool draining;       /* the turn is over except for running requests */
+    int owner;           /* the turn's owner; VG_SIM_NOBODY: the part that no share covers */
+    int place;           /* the owner of the last turn: where to continue */
     int64_t since_ns, until_ns;
-    int64_t *credit_ns; /* of each vGPU; negative: it has overrun its turns by so much */
+    int64_t *credit_ns; /* of each vGPU; negative: the time by which it exceeded its turns */
 };
 
 struct turns {
     bool strict; /* turns are not cut short */
-    bool every;  /* VMs that are not started have turns, too */
+    bool every;  /* also VMs that are not started have turns */
     bool preemptible;
-    int64_t *turn_ns; /* of each vGPU, and the one of nobody; 0: never */
+    int64_t *turn_ns; /* of each vGPU, and of VG_SIM_NOBODY; 0: never */
     uint32_t n_tables;
     struct table *tables;
 };
 
 /* ---- how long turns are ---- */
 
-/* What is left of 1 by the shares that are given goes to the others in equal parts. */
+/* Divides what the configured shares leave of 1 equally among the others. */
 static double
 share_left(const vg_gpusched *sim, uint32_t *ret_others)
 {
@@ -56,7 +56,7 @@ set_shares(const vg_gpusched *sim, struct turns *turns)
         turns->turn_ns[i] = (int64_t)(round * (share > 0 ? share : left / others));
         rest -= turns->turn_ns[i];
     }
-    /* Less than a ns for each is rounding. */
+    /* Less than 1 ns for each is a rounding error. */
     turns->turn_ns[sim->n_vms] = rest > (int64_t)sim->n_vms ? rest : 0;
 }
 
@@ -68,7 +68,7 @@ set_quanta(const vg_gpusched *sim, struct turns *turns)
         bool own = sim->scenario->mode == VG_GPUSCHED_QUANTUM && quantum >= 0;
         turns->turn_ns[i] = own ? quantum : sim->scenario->timeslice_ns;
         if (turns->turn_ns[i] == 0)
-            turns->turn_ns[i] = VG_GPUSCHED_DURATION_MAX; /* without end */
+            turns->turn_ns[i] = VG_GPUSCHED_DURATION_MAX; /* unlimited */
     }
 }
 
@@ -116,7 +116,7 @@ has_turns(const vg_gpusched *sim, const struct turns *turns, int place)
            (sim->vms[place].state == VG_SIM_STARTED || sim->vms[place].state == VG_SIM_STOPPING);
 }
 
-/* The rounds in which everybody only pays off what they owe. */
+/* Skips the rounds in which all owners only pay their debts. */
 static void
 skip_rounds(const vg_gpusched *sim, const struct turns *turns, struct table *table)
 {
@@ -132,7 +132,7 @@ skip_rounds(const vg_gpusched *sim, const struct turns *turns, struct table *tab
     }
 }
 
-/* The next place whose turn is not eaten up by what it owes; -1: nobody has turns. */
+/* Returns the next place whose turn is longer than its debt, or -1 if there are no turns. */
 static int
 next_place(vg_gpusched *sim, const struct turns *turns, struct table *table)
 {
@@ -183,8 +183,8 @@ begin_turn(vg_gpusched *sim, struct table *table, int owner, int64_t length_ns)
     table->until_ns = length_ns > 0 ? sim->now + length_ns : INT64_MAX;
 }
 
-/* Whether what still runs keeps the turn from ending. The last requests of a VM that stops are
- * never cut: it would not get another turn. */
+/* Returns whether running requests keep the turn from ending. The last requests of a stopping VM
+ * are never cut, because it would not get another turn. */
 static bool
 must_drain(const vg_gpusched *sim, const struct turns *turns, struct table *table)
 {
@@ -283,7 +283,7 @@ turns_started(vg_gpusched *sim, int vm)
     (void)vm;
 }
 
-/* The turn of one that is gone ends; a share stays its own. */
+/* Ends the turn of a VM that was removed. It keeps its share. */
 static void
 turns_stopped(vg_gpusched *sim, int vm)
 {

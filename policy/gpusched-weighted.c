@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weighted fair sharing of each engine on its own, request by request.
+ * Weighted fair sharing, request by request, of each engine separately.
  */
 #include "config.h"
 
 #include "policy/gpusched-private.h"
 
-/* Fair time is ns * FINE / weight; an hour of weight 1 leaves room for it twice. */
+/* Fair time is ns * FINE / weight. This leaves space for two hours at weight 1. */
 #define FINE INT64_C(1048576)
 
 struct weighted {
-    int64_t *fair_now; /* per engine: the fair time at which it last took somebody */
+    int64_t *fair_now; /* per engine: the fair time at which it last took a VM */
 };
 
 static void

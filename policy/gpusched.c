@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Time, requests and engines of the simulator. Every request is in one place at a time: in the ring
- * of its lane, where it waits, or on its engine, where it is switched to or runs.
+ * Time, requests and engines of the simulator. Every request is in one place at a time: in its
+ * lane's ring, where it waits, or on its engine, which switches to it or runs it.
  */
 #include "config.h"
 
@@ -176,7 +176,7 @@ finish_stop(vg_gpusched *sim, int vm)
     sim->ops->stopped(sim, vm);
 }
 
-/* intel_gvt_deactivate_vgpu(): nothing new is taken, what runs is waited for. */
+/* intel_gvt_deactivate_vgpu(): accepts no new requests, and waits for running ones. */
 static void
 stop_vm(vg_gpusched *sim, int vm)
 {
@@ -291,7 +291,7 @@ take_request(vg_gpusched *sim, int vm, uint32_t e)
     engine->until_ns = sim->now + cost;
 }
 
-/* What ran until now leaves the engine; how long it ran this time. */
+/* Removes the running request from the engine, and returns how long it ran this time. */
 static int64_t
 leave_engine(vg_gpusched *sim, uint32_t e)
 {
@@ -318,7 +318,7 @@ vg_sim_preempt(vg_gpusched *sim, uint32_t e)
 
     leave_engine(sim, e);
     put_first(lane, &engine->request);
-    if (!ran) /* it was still being switched to, and waits on */
+    if (!ran) /* the engine was still switching to it, so it continues to wait */
         return;
     count_waiting(&lane->tally);
     count_waiting(&engine->tally);

@@ -5,10 +5,10 @@
 
 /* A VM on an engine. */
 struct lane {
-    GArray *requests; /* struct vg_gpusched_request, as they came */
+    GArray *requests; /* struct vg_gpusched_request, in order of arrival */
     GArray *ends;     /* int64_t, sorted */
-    uint32_t n_ended; /* when the newest of requests came */
-    uint32_t deepest; /* most that were there at a time */
+    uint32_t n_ended; /* when the newest request came */
+    uint32_t deepest; /* maximum number of concurrent requests */
 };
 
 /* Sum and sum of squares. */
@@ -108,7 +108,7 @@ add_end(struct lane *lanes, const struct vg_gpusched_scenario *scenario,
     g_array_append_val(lane->ends, request->done_ns);
 }
 
-/* The end that it waited for and the arrival before it, whichever was later. */
+/* Returns the end that the request waited for or the arrival before it, whichever was later. */
 static int64_t
 waited_until(const struct lane *lane)
 {
@@ -127,7 +127,7 @@ gpustream_add_request(struct lane *lane, const struct vg_gpustream_request *reco
 {
     uint32_t before = lane->requests->len;
 
-    /* Its own end is never one that it waited for. */
+    /* A request never waits for its own end. */
     while (lane->n_ended < before &&
            g_array_index(lane->ends, int64_t, lane->n_ended) <= recorded->arrival_ns)
         lane->n_ended++;
@@ -142,7 +142,8 @@ gpustream_add_request(struct lane *lane, const struct vg_gpustream_request *reco
     lane->deepest = MAX(lane->deepest, request.ahead + 1);
 }
 
-/* From the last one to the first one, when the lane begins anew: what is left at both edges. */
+/* Closes the cycle from the last request to the first one, for when the lane starts again: the rest
+ * at both edges. */
 static void
 close_circle(struct lane *lane, int64_t duration_ns)
 {
@@ -192,7 +193,7 @@ is_open(const struct lane *lane)
            MAX(least * least, VG_GPUSTREAM_PACED * VG_GPUSTREAM_PACED * variance(&gaps));
 }
 
-/* All may be there still, and only the one before is waited for. */
+/* All earlier requests may still be open, but a request only waits for the previous one. */
 static void
 make_open(struct lane *lane)
 {
@@ -225,7 +226,7 @@ fill_vm(struct vg_gpusched_vm *vm, const struct lane *lanes, uint32_t n_engines)
         if (lanes[e].requests)
             g_array_append_vals(vm->stream, lanes[e].requests->data, lanes[e].requests->len);
     }
-    /* Stable: those of an engine keep their order. */
+    /* Stable: requests of one engine keep their order. */
     g_array_sort(vm->stream, compare_arrivals);
     vm->replay = VG_GPUSCHED_CLOSED;
     vm->repeat = true;

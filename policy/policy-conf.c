@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-/* A share is in hundredths of a percent; of few hosts it allows so many moves. */
+/* A share is in hundredths of a percent. Small clusters may have at least this many moves. */
 #define SHARE_ALL          10000
 #define MOVES_OF_SHARE_MIN 3
 
@@ -27,12 +27,12 @@ const char *const vg_gpu_placement_names[] = {
 
 /* Where the defaults come from:
  * - classes, half-life, alternating: the project's own choice, tried on recordings;
- * - threshold, hold and minimum gain: the three brakes that keep a balancer from flapping; 0.05
- *   cores is 5 % of one CPU, 30 s outlasts a boot or a package run;
+ * - threshold, hold and minimum gain: the three brakes that keep a balancer from flapping. 0.05
+ *   cores is 5 % of one CPU, and 30 s is longer than a boot or a package installation;
  * - bandwidth and stun: QEMU's own defaults for a migration (max-bandwidth 128 MiB/s,
  *   downtime-limit 300 ms);
- * - GPU modes: a gain as that of a move, four times as much where all vGPUs of the GPU must go
- *   meanwhile; 1 ms is a sixteenth of a frame. */
+ * - GPU modes: the same gain as for a move, but four times as much if all vGPUs of the GPU must be
+ *   removed in the meantime. 1 ms is a sixteenth of a frame. */
 const struct vg_conf_key vg_policy_keys[] = {
     {"score", "half_life", VG_CONF_DURATION, AT(score.half_life_ns), "60s", 1, 86400, NULL,
      "Half-life of the live intensities."},
@@ -163,7 +163,7 @@ vg_policy_config_parse(const char *text, size_t size, struct vg_policy_config *r
     return 0;
 }
 
-/* Appends the groups of hosts to a dump. */
+/* Appends the host groups to a dump. */
 static char *
 conf_add_groups(const struct vg_policy_config *config, char *take_dump)
 {

@@ -15,7 +15,7 @@
 #include "policy/proxies.h"
 #include "policy/rule.h"
 
-/* So many names stand in one note. */
+/* The maximum number of host names in one note. */
 #define HOSTS_NAMED 3u
 #define VMS_NAMED   5u
 
@@ -39,7 +39,7 @@ add_skips(const vg_cluster *cluster, vg_plan *plan)
     }
 }
 
-/* "host 'a'"; "hosts 'a', 'b'"; "hosts 'a', 'b', 'c' and 7 more". */
+/* Formats "host 'a'"; "hosts 'a', 'b'"; "hosts 'a', 'b', 'c' and 7 more". */
 static char *
 name_hosts(const GPtrArray *hosts)
 {
@@ -109,7 +109,7 @@ compare_ages(const void *a, const void *b)
 static void
 note_ages(const vg_cluster *cluster, bool asks_gain, vg_plan *plan)
 {
-    /* paper-threshold and free-up ask for no gain. */
+    /* paper-threshold and free-up require no gain. */
     const bool asks_more = asks_gain && cluster->config->stale_ns > 0;
     g_autoptr(GPtrArray) old = g_ptr_array_new();
     int64_t age_ns = 0;
@@ -129,8 +129,8 @@ note_ages(const vg_cluster *cluster, bool asks_gain, vg_plan *plan)
                      asks_more ? "; moves to and from this host must gain more" : "");
 }
 
-/* Is there a time at which all hosts were measured, and in the same way? A host whose period has no
- * length has no times in its document and is not asked. */
+/* Returns whether all hosts were measured at some common time, and in the same way. A host whose
+ * period has no length is ignored, because its document contains no times. */
 static bool
 measured_together(const vg_cluster *cluster)
 {
@@ -151,7 +151,7 @@ measured_together(const vg_cluster *cluster)
     return same_source && begin_ns < end_ns;
 }
 
-/* Names a few hosts that match two groups, whose names were unknown when the file was read. */
+/* Names a few hosts that match two groups. Their names were unknown when the file was read. */
 static void
 note_groups(const vg_cluster *cluster, vg_plan *plan)
 {
@@ -166,7 +166,7 @@ note_groups(const vg_cluster *cluster, vg_plan *plan)
     }
 }
 
-/* Measurements of different times or kinds. */
+/* Notes measurements of different times or kinds. */
 static void
 note_times(const vg_cluster *cluster, vg_plan *plan)
 {
@@ -187,7 +187,7 @@ note_times(const vg_cluster *cluster, vg_plan *plan)
             odd_windows);
 }
 
-/* Hashes the values that plans depend on. Comments, which explain keys, do not count. */
+/* Hashes the values on which plans depend. Comments, which explain keys, do not count. */
 static char *
 policy_hash_config(const struct vg_policy_config *config)
 {
@@ -272,7 +272,7 @@ vg_policy_plan_free_up(const vg_snapshot *snapshot, const struct vg_policy_confi
     return plan;
 }
 
-/* True if the reference means this VM. */
+/* Returns whether the reference means this VM. */
 static bool
 is_meant(const struct vg_snap_host *host, const struct vg_snap_vm *vm, const char *reference)
 {
@@ -283,7 +283,7 @@ is_meant(const struct vg_snap_host *host, const struct vg_snap_vm *vm, const cha
            strcmp(reference + length + 1, vm->name) == 0;
 }
 
-/* Finds the VM that OpenStack calls so. */
+/* Finds the VM by its name in OpenStack. */
 static int
 policy_find_called(const vg_cluster *cluster, const char *display_name, size_t *ret, GError **err)
 {
@@ -348,7 +348,7 @@ explain_gain(const vg_cluster *cluster, const struct vg_move *move,
     candidate->reason = reason;
 }
 
-/* By majority; the forecast is told all the same. Returns the margin of the majority. */
+/* Judges a move by majority, but also reports the forecast. Returns the margin of the majority. */
 static int64_t
 explain_majority(const vg_cluster *cluster, const struct vg_move *move,
                  struct vg_plan_candidate *candidate)
@@ -360,7 +360,7 @@ explain_majority(const vg_cluster *cluster, const struct vg_move *move,
     return margin;
 }
 
-/* worth: of the best so far, in what the rule compares. */
+/* Explains a host. *best_worth is the worth of the best host so far, in the rule's unit. */
 static void
 explain_host(const vg_cluster *cluster, size_t vm, size_t host, double *best_worth,
              struct vg_plan_candidate **best, vg_explanation *explanation)
@@ -394,7 +394,7 @@ explain_host(const vg_cluster *cluster, size_t vm, size_t host, double *best_wor
     }
 }
 
-/* Is the VM, or its host, one that the rule would do something about? */
+/* Returns whether the rule would act on the VM or its host. */
 static bool
 explain_need(const vg_cluster *cluster, size_t vm, char **ret_reason)
 {

@@ -8,10 +8,10 @@
 
 #define NS_PER_S 1e9
 
-/* The number of pools that a text names. */
+/* The maximum number of pools that a text names. */
 #define POOLS_NAMED 3u
 
-/* A VM that is added to (sign 1) or taken off (sign -1) a host for one question. */
+/* A VM that is added to a host (sign 1) or removed from it (sign -1) for one forecast. */
 struct change {
     const struct vg_vm_state *vm;
     int pool;
@@ -25,8 +25,7 @@ vg_loss_weighed(const struct vg_policy_config *config, struct vg_loss loss)
     return loss.cpu + config->gpu_weight * loss.gpu;
 }
 
-/* Clamped to what a plan can hold: a copy at 1 MB/s of all that a snapshot may claim takes longer.
- */
+/* Limits a duration to what a plan can hold: the largest valid copy at 1 MB/s takes longer. */
 static int64_t
 ns_of(double seconds)
 {
@@ -60,7 +59,7 @@ cpu_lost_in(const struct vg_host_state *host, size_t w, double delta, int pool_o
     return lost + MAX(floating - MAX(host->floating.capacity - served, 0), 0);
 }
 
-/* Returns the CPUs that the pools leave in a window. */
+/* Returns the CPUs that the pools do not use in a window. */
 static double
 cpu_left_in(const struct vg_host_state *state, size_t w)
 {
@@ -94,7 +93,7 @@ cpu_lost(const vg_cluster *cluster, const struct vg_host_state *host, const stru
     return sum / (double)cluster->n_windows;
 }
 
-/* Device of the host on which the change makes itself felt. */
+/* Returns the host's device that the change affects. */
 static const char *
 device_of(const struct vg_host_state *host, const struct change *change,
           const struct vg_engine_use *use)
@@ -102,7 +101,7 @@ device_of(const struct vg_host_state *host, const struct change *change,
     return change->sign > 0 ? vg_fit_device(change->fit, host->host, use->device) : use->device;
 }
 
-/* What the change does to one engine in one window. */
+/* Returns the effect of the change on one engine in one window. */
 static double
 gpu_delta(const vg_cluster *cluster, const struct vg_host_state *host, const char *device,
           const char *engine, const struct change *change, size_t w)
@@ -116,8 +115,8 @@ gpu_delta(const vg_cluster *cluster, const struct vg_host_state *host, const cha
     return delta;
 }
 
-/* True if an earlier use of the newcomer goes to the same engine: two of its devices may become one
- * GPU. */
+/* Returns whether an earlier use of the new VM goes to the same engine: two of its devices may be
+ * on one GPU. */
 static bool
 repeats(const struct vg_host_state *host, const struct change *change, guint u)
 {
@@ -132,7 +131,7 @@ repeats(const struct vg_host_state *host, const struct change *change, guint u)
     return false;
 }
 
-/* On engines that only the newcomer uses: sum over the windows. */
+/* Sums up the loss on engines that only the new VM uses, over the windows. */
 static double
 gpu_lost_alone(const vg_cluster *cluster, const struct vg_host_state *host,
                const struct change *change)
@@ -285,7 +284,7 @@ vg_predict_wanted(const vg_cluster *cluster, size_t vm)
     return wanted;
 }
 
-/* Bytes of video memory: each device once, however many engines it has. */
+/* Returns the bytes of video memory. Each device counts once, however many engines it has. */
 static int64_t
 gpu_memory(const struct vg_snap_vm *vm)
 {

@@ -11,12 +11,12 @@
 #define EPSILON  PROXIES_EPSILON
 #define NS_PER_S PROXIES_NS_PER_S
 
-/* The engine of a GPU by which windows tell what is done by proxies. */
+/* The engine with which windows report the work of proxies. */
 #define PROXY_ENGINE "opencl"
 
 /* ---- what there is ---- */
 
-/* The part of the windows of the hold time whose figures must be known. */
+/* The fraction of the hold time's windows whose figures must be known. */
 #define KNOWN_PART 0.5
 
 /* Returns how many windows make up the hold time. */
@@ -33,7 +33,7 @@ proxies_needed(size_t n)
     return MAX((size_t)ceil(KNOWN_PART * (double)n - EPSILON), 1);
 }
 
-/* Returns the mean of what a socket lacked over the newest n windows, as far as they are known. */
+/* Returns the mean time that a socket lacked, over the known ones of the newest n windows. */
 static double
 proxies_mean_lacked(const struct vg_snap_proxy *proxy, const struct vg_snap_proxy_socket *socket,
                     size_t n)
@@ -51,7 +51,7 @@ proxies_mean_lacked(const struct vg_snap_proxy *proxy, const struct vg_snap_prox
     return known > 0 ? sum / (double)known : 0;
 }
 
-/* Has a client waited for long enough: is the mean over both hold times at the threshold? */
+/* Returns whether a client waits for long enough: both means reach the threshold. */
 static bool
 proxies_lasts(const struct proxy_state *state, const struct proxy_client *client)
 {
@@ -62,7 +62,7 @@ proxies_lasts(const struct proxy_state *state, const struct proxy_client *client
            (config->hold_long_ns == 0 || client->lacked_long >= threshold);
 }
 
-/* Returns the part of the time in which others than proxies keep a GPU busy. */
+/* Returns the fraction of time for which other programs than proxies use a GPU. */
 static double
 proxies_own(const struct vg_snap_host *host, const char *device)
 {
@@ -112,7 +112,7 @@ proxies_need_gpu(struct proxy_state *state, const struct vg_snap_host *host,
     return state->gpus->len - 1;
 }
 
-/* Takes what is known of the windows of a proxy into its GPU. */
+/* Adds the known windows of a proxy to its GPU. */
 static void
 proxies_take_known(const struct proxy_state *state, const struct vg_snap_proxy *proxy,
                    struct proxy_gpu *gpu)
@@ -145,7 +145,7 @@ proxies_take_known(const struct proxy_state *state, const struct vg_snap_proxy *
         gpu->problem = g_strdup("the VM's proxies have windows of different lengths");
 }
 
-/* Finds the VM that a socket names, on any host: one that several hosts have is not known. */
+/* Finds the VM that a socket names, on any host. If several hosts have such a VM, it is unknown. */
 static void
 proxies_find_vm(const struct proxy_state *state, const char *name, struct proxy_client *client)
 {
@@ -237,12 +237,12 @@ proxies_clear(struct proxy_state *state)
 /* ---- another GPU ---- */
 
 struct proxy_switch {
-    size_t client, to; /* its socket at the other GPU is a client, too */
+    size_t client, to; /* its socket at the other GPU, also an index of a client */
     double gain, cost, net, most;
 };
 
-/* Returns what a GPU's clients want beyond its time, with somebody more (or less) there; sign 0:
- * nobody. A mean over the windows; in one that is not known, who comes gets nothing. */
+/* Returns the clients' demand beyond a GPU's time, as a mean over the windows. sign adds (1) or
+ * removes (-1) the client. If a window is unknown, the client gets nothing in it. */
 static double
 proxies_lost(const struct proxy_gpu *gpu, const struct proxy_client *client, double sign)
 {
@@ -257,8 +257,7 @@ proxies_lost(const struct proxy_gpu *gpu, const struct proxy_client *client, dou
     return lost / (double)gpu->windows;
 }
 
-/* Returns how long a program of the VM would stand still, in seconds: as measured, or as any VM is
- * expected to. */
+/* Returns the pause of a VM's program in seconds, as measured or as expected of any VM. */
 static double
 proxies_standstill(const struct proxy_state *state, const struct proxy_client *client,
                    bool *ret_measured)
@@ -275,7 +274,7 @@ proxies_copy_s(const struct proxy_state *state, const struct proxy_client *clien
     return (double)client->socket->used_bytes / (double)state->cluster->config->bandwidth;
 }
 
-/* Returns by how much more a change must win where the figures of a host are old. */
+/* Returns the factor by which a change must gain more if the figures of a host are old. */
 static double
 proxies_margin(const struct proxy_state *state, const struct proxy_gpu *a,
                const struct proxy_gpu *b)
@@ -286,7 +285,7 @@ proxies_margin(const struct proxy_state *state, const struct proxy_gpu *a,
     return stale_ns > 0 ? 1 + (double)age_ns / (double)stale_ns : 1;
 }
 
-/* Returns how much of a GPU's memory nobody has, nor is it reserved. */
+/* Returns how much of a GPU's memory is neither used nor reserved. */
 static int64_t
 proxies_free(const struct proxy_gpu *gpu)
 {
@@ -299,7 +298,7 @@ proxies_mib(int64_t bytes)
     return (double)bytes / (1 << 20);
 }
 
-/* Says why a VM's programs cannot go to a socket of another GPU, or returns NULL. */
+/* Explains why a VM's programs cannot switch to a socket of another GPU, or returns NULL. */
 static char *
 proxies_obstacle(const struct proxy_state *state, const struct proxy_client *client,
                  const struct proxy_client *there)
@@ -352,7 +351,7 @@ proxies_evaluate(const struct proxy_state *state, size_t client_at, size_t there
     ret->most = MIN(before, client->run + client->lacked);
     ret->gain = before - proxies_lost(from, client, -1) -
                 (proxies_lost(to, client, 1) - proxies_lost(to, client, 0));
-    /* Nobody can win more than was lost, as measured. */
+    /* The gain is limited to the measured loss. */
     ret->gain = MIN(ret->gain, measured);
     ret->cost = (client->run + client->lacked) *
                 (proxies_standstill(state, client, &is_measured) + proxies_copy_s(state, client)) /
@@ -373,7 +372,7 @@ proxies_wins(const struct proxy_state *state, const struct proxy_switch *change)
            change->gain >= MIN(config->min_gain_fraction * margin, 1.0) * change->most - EPSILON;
 }
 
-/* Returns whether a VM has waited for long enough, or says why not. */
+/* Returns whether a VM has waited for long enough, or explains why not. */
 static bool
 proxies_is_held(const struct proxy_state *state, const struct proxy_client *client)
 {
@@ -497,7 +496,7 @@ proxies_commit_switch(struct proxy_state *state, const struct proxy_switch *chan
     client->is_settled = there->is_settled = true;
 }
 
-/* Has the plan as many changes as it may? */
+/* Returns whether the plan has the maximum number of changes. */
 static bool
 proxies_is_full(const struct proxy_state *state)
 {
@@ -525,7 +524,7 @@ proxies_plan_switches(struct proxy_state *state)
     }
 }
 
-/* Says of each VM that waits why nothing more is proposed for it, or proposes a weight. */
+/* Explains for each waiting VM why no change is proposed for it, or proposes a weight. */
 static void
 proxies_plan_rest(struct proxy_state *state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a plan says of a proxy's client, whatever is done with it.
+ * The common part of all plans for a proxy's client.
  */
 #include "config.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether a VM that waits for the GPU of a proxy should have another weight there.
+ * Determines whether a VM that waits for a proxy's GPU should have another weight there.
  */
 #include "config.h"
 
@@ -9,8 +9,8 @@
 
 #include "policy/proxies-private.h"
 
-/* Divides the time of a GPU, `all` seconds per second, among n clients that want some, as a proxy
- * does by weights: nobody gets more than he wants, and who wants less leaves it to the others. */
+/* Divides the time of a GPU, `all` seconds per second, among n clients by weight, as a proxy does.
+ * No client gets more than it wants, and others get the rest. */
 static void
 proxy_weights_divide(double all, size_t n, const double *wants, const double *weights,
                      double *ret_gets)
@@ -40,14 +40,13 @@ proxy_weights_divide(double all, size_t n, const double *wants, const double *we
 
 /* The clients of one proxy that want its GPU now, one of which waits. */
 struct proxy_round {
-    size_t n, who; /* who: which of them waits */
-    double all;    /* what all get together */
+    size_t n, who; /* who: index of the one that waits */
+    double all;    /* total of all clients */
     double wants[VG_PROXY_SOCKETS_MAX], weights[VG_PROXY_SOCKETS_MAX];
     double runs[VG_PROXY_SOCKETS_MAX], gets[VG_PROXY_SOCKETS_MAX];
 };
 
-/* Returns what a program would take of the GPU if it never waited: while it waits, it asks for
- * nothing more. */
+/* Returns a program's demand if it never waited: while it waits, it sends no more commands. */
 static double
 proxy_weights_unhindered(const struct proxy_client *client)
 {
@@ -78,7 +77,7 @@ proxy_weights_gather(const struct proxy_state *state, const struct proxy_client 
     proxy_weights_divide(round->all, round->n, round->wants, round->weights, round->gets);
 }
 
-/* Returns whether what was measured is what the weights say, within what is allowed. */
+/* Returns whether the measurement matches the weights, within the allowed error. */
 static bool
 proxy_weights_fit(const struct proxy_state *state, const struct proxy_round *round)
 {
@@ -92,9 +91,9 @@ proxy_weights_fit(const struct proxy_state *state, const struct proxy_round *rou
     return true;
 }
 
-/* Finds the weight that a VM should have: that of its line, where another one is in force; else one
- * with which it gets what it wants, if that is no more than an equal part. 0: none, and *ret_why
- * says why. */
+/* Finds a VM's new weight. This is the configured weight if another one is in effect. Otherwise, it
+ * is one that satisfies the demand, if that is at most an equal share. Returns 0 and sets *ret_why
+ * if there is none. */
 static int64_t
 proxy_weights_find(const struct proxy_client *client, const struct proxy_round *round,
                    char **ret_why)
@@ -120,8 +119,8 @@ proxy_weights_find(const struct proxy_client *client, const struct proxy_round *
     return *ret_why ? 0 : (int64_t)weight;
 }
 
-/* Returns whether another weight wins enough for the VM and takes no more from any other one than
- * it may; *ret_gain is what the VM gets more. */
+/* Returns whether another weight gains enough for the VM, and takes no more from the others than
+ * allowed. *ret_gain is what the VM gains. */
 static bool
 proxy_weights_win(const struct proxy_state *state, const struct proxy_round *round, int64_t weight,
                   double *ret_gain, double *ret_worst)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds the hosts whose contention has lasted, has the search find groups of moves that relieve
- * them, evaluates each group again on the cluster, and writes those that pass the gates into the
- * plan.
+ * Finds the hosts with lasting contention, searches for groups of moves that relieve them,
+ * evaluates each group again on the cluster, and writes those that pass the gates into the plan.
  */
 #include "config.h"
 
@@ -13,16 +12,16 @@
 #include "policy/rule.h"
 #include "policy/search.h"
 
-/* Cores that are not worth mentioning. */
+/* Differences below this, in cores, do not count. */
 #define TIE 1e-6
 
-/* The obstacles that are looked at, at most, to say why nothing more is proposed. */
+/* The maximum number of obstacles checked to explain why nothing more is proposed. */
 #define OBSTACLES_MAX 2000u
 
-/* A group of moves as it is carried out. */
+/* A group of moves in the order of execution. */
 struct complement_group {
     size_t n;
-    struct vg_move moves[VG_GROUP_MAX]; /* each with those before it done */
+    struct vg_move moves[VG_GROUP_MAX]; /* each after the previous ones */
     struct vg_claim claim;
 };
 
@@ -37,7 +36,7 @@ struct complement {
     uint64_t n_why_dropped;
 };
 
-/* Each sentence once; those beyond what a plan keeps are counted only. */
+/* Adds a reason, unless it is a repetition. Reasons beyond the plan's limit are only counted. */
 static void
 complement_add_why(struct complement *state, char *take_reason)
 {
@@ -76,7 +75,7 @@ complement_undo(vg_cluster *cluster, const struct complement_group *group, size_
         vg_cluster_move_back(cluster, group->moves[n].vm, &group->moves[n].fit);
 }
 
-/* Adds what the hosts that the VMs leave lose, each once. */
+/* Adds the losses of the hosts that the VMs leave. Each host counts once. */
 static double
 complement_lost(const vg_cluster *cluster, const struct vg_group *group)
 {
@@ -108,7 +107,7 @@ complement_add_claim(const vg_cluster *cluster, const struct vg_move *move, stru
         claim->oldest = one.oldest;
 }
 
-/* Carries a group out and takes it back. Returns false if a constraint forbids a move. */
+/* Carries a group out and reverses it. Returns false if a constraint forbids a move. */
 static bool
 complement_evaluate(vg_cluster *cluster, const struct vg_group *group, struct complement_group *ret)
 {
@@ -144,8 +143,8 @@ complement_evaluate(vg_cluster *cluster, const struct vg_group *group, struct co
 
 /* ---- words ---- */
 
-/* What is wrong on the host that the VM leaves: its worst place, and all places together where
- * others lose something, too. */
+/* Describes the contention of the host that the VM leaves: its worst place, and the total if other
+ * places also lose something. */
 static void
 describe_loss(const vg_cluster *cluster, const struct vg_move *move, GString *text)
 {
@@ -162,8 +161,7 @@ describe_loss(const vg_cluster *cluster, const struct vg_move *move, GString *te
     vg_contention_clear(&contention);
 }
 
-/* Tells what the VMs of the host want, and where some keep to a part of its CPUs, what they leave
- * to a newcomer. */
+/* Describes the demand of the host's VMs and, if some are pinned, what they leave to a new VM. */
 static void
 describe_target(const vg_cluster *cluster, size_t to, GString *text)
 {
@@ -188,7 +186,7 @@ describe_target(const vg_cluster *cluster, size_t to, GString *text)
         g_string_append_printf(text, "; others want %.2f", floating);
 }
 
-/* To be asked before the move is carried out. */
+/* Describes a move. Must be called before the move is carried out. */
 static char *
 complement_describe_move(const vg_cluster *cluster, const struct vg_move *move)
 {
@@ -208,7 +206,7 @@ complement_describe_move(const vg_cluster *cluster, const struct vg_move *move)
     return g_string_free(text, FALSE);
 }
 
-/* Appends which step of a group a move is, and what is lost if the plan stops after it. */
+/* Appends the number of a move's step in its group, and the loss if the plan stops after it. */
 static char *
 complement_describe_step(const struct complement_group *group, size_t step, char *take_text)
 {
@@ -226,8 +224,8 @@ complement_describe_step(const struct complement_group *group, size_t step, char
         so_far < 0 ? -so_far : so_far, so_far < 0 ? "more" : "less", text);
 }
 
-/* Returns whether a step of a group is to be undone if another one fails: the steps up to it do not
- * help alone, or VMs that belong together would be apart. */
+/* Returns whether a step of a group must be reversed if another one fails: the steps up to it do
+ * not help alone, or VMs that belong together would be apart. */
 static bool
 complement_undoes(const struct complement *state, const struct complement_group *group, size_t step)
 {
@@ -239,7 +237,7 @@ complement_undoes(const struct complement *state, const struct complement_group 
            (so_far <= 0 || state->cluster->vms[group->moves[step].vm].vm->affinity->len > 0);
 }
 
-/* Appends what a group would have won over the last day. */
+/* Appends the gain of a group over the last day. */
 static void
 complement_describe_day(const struct complement_group *group, char **text)
 {
@@ -263,7 +261,7 @@ complement_idle(const vg_cluster *cluster, size_t index)
     return host->floating.capacity - wanted + vg_predict_host(cluster, index).cpu;
 }
 
-/* Returns why a host is chosen of two that win the same. */
+/* Explains why one of two hosts with the same gain was chosen. */
 static const char *
 complement_describe_tie(const vg_cluster *cluster, size_t chosen, size_t other)
 {
@@ -274,7 +272,7 @@ complement_describe_tie(const vg_cluster *cluster, size_t chosen, size_t other)
                : "comes first by name";
 }
 
-/* The best other single move. To be asked before the group is carried out. */
+/* Describes the best other single move. Must be called before the group is carried out. */
 static void
 complement_describe_other(const struct complement *state, const struct vg_group *group,
                           const struct complement_group *chosen,
@@ -313,7 +311,7 @@ complement_describe_other(const struct complement *state, const struct vg_group 
                                          cluster->vms[chosen->moves[0].vm].vm->name);
 }
 
-/* Writes a group into the plan if it passes the gates on the cluster, too. */
+/* Writes a group into the plan if it also passes the gates on the cluster. */
 static void
 complement_commit(struct complement *state, const struct vg_group *group)
 {
@@ -341,8 +339,7 @@ complement_commit(struct complement *state, const struct vg_group *group)
 
 /* ---- why not more ---- */
 
-/* Says of the hosts that still lose which of their VMs may not move, and where the others may not
- * go. */
+/* Explains for hosts that still lose which of their VMs may not move, and why the others cannot. */
 static void
 complement_find_obstacles(struct complement *state)
 {
@@ -400,7 +397,7 @@ complement_describe_failed(struct complement *state)
     vg_plan_add_why(state->plan, "the best other move is to %s: %s", text, reason);
 }
 
-/* Why the search ended. */
+/* Notes why the search ended. */
 static void
 complement_conclude(struct complement *state)
 {
@@ -432,7 +429,7 @@ complement_conclude(struct complement *state)
     vg_plan_drop_whys(plan, state->n_why_dropped);
 }
 
-/* CPUs that stand idle on the host itself are nearer than another host. */
+/* Notes idle CPUs on the same host, which are nearer than another host. */
 static void
 add_spread_notes(const vg_cluster *cluster, vg_plan *plan)
 {

@@ -11,7 +11,7 @@
 #include "policy/gates.h"
 #include "policy/rule.h"
 
-/* VMs with bad data are in neither number: what class they are of is not known. */
+/* VMs with bad data are in neither number, because their class is unknown. */
 struct majority {
     int64_t gpu;
     int64_t all;
@@ -30,7 +30,7 @@ majority_of(const vg_cluster *cluster, size_t host)
     return majority;
 }
 
-/* GPU-intensive VMs minus the rest. */
+/* Returns the number of GPU-intensive VMs minus the rest. */
 static int64_t
 margin(struct majority majority)
 {
@@ -80,7 +80,7 @@ vg_paper_judge_host(const vg_cluster *cluster, size_t host, char **ret_reason)
     return margin(majority);
 }
 
-/* Why nothing, or no more, is moved. */
+/* Reasons why no VM, or no further one, is moved. */
 struct obstacles {
     GPtrArray *why; /* char *, each sentence once */
     bool forbidden; /* a host had a majority, but the move is forbidden */
@@ -106,8 +106,8 @@ has_majority_elsewhere(const vg_cluster *cluster, size_t vm)
     return false;
 }
 
-/* The allowed host with the largest majority; ret_second the next best. n_hosts: none. Obstacles
- * and hosts without a majority are added to why. */
+/* Finds the allowed host with the largest majority, or n_hosts if there is none. *ret_second is the
+ * next best one. Adds obstacles and hosts without a majority to why. */
 static size_t
 choose_target(const vg_cluster *cluster, size_t vm, struct vg_fit *ret_fit, size_t *ret_second,
               GPtrArray *why)
@@ -148,7 +148,7 @@ choose_target(const vg_cluster *cluster, size_t vm, struct vg_fit *ret_fit, size
     return best;
 }
 
-/* Of two VMs over the threshold the one that is preempted more often, then the first by name. */
+/* Compares two VMs over the threshold: the one with more preemptions first, then by name. */
 static int
 by_preemptions(const void *a, const void *b, void *data)
 {

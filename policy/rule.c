@@ -58,7 +58,7 @@ vg_move_text(const vg_cluster *cluster, const struct vg_move *move)
                            cluster->hosts[move->to].host->name);
 }
 
-/* Cores that the VMs of the same host lost to this one, as measured. */
+/* Returns the cores that the VMs of the same host lost to this one, as measured. */
 static double
 caused(const vg_cluster *cluster, size_t vm)
 {

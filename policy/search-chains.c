@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Groups: carrying one out in the search, chains, and meetings. A chain begins with a bundle that
- * leaves a host, and goes to a host that another VM leaves for it, and so on; the last finds room.
- * In a meeting, VMs of several hosts that belong together move to one host.
+ * Groups: carrying one out in the search, chains, and meetings. A chain starts with a bundle that
+ * leaves a host. It goes to a host that another VM leaves for it, and so on, until the last one
+ * fits. In a meeting, VMs of several hosts that belong together move to one host.
  */
 #include "config.h"
 
@@ -11,7 +11,7 @@
 
 #define CHAIN_MAX 3u
 
-/* Hosts that a meeting tries in addition to the hosts of its VMs: the most idle ones. */
+/* The number of hosts that a meeting tries in addition to its VMs' hosts: the most idle ones. */
 #define MEETING_HOSTS_MAX 64u
 
 struct chain {
@@ -19,16 +19,16 @@ struct chain {
     size_t n;
     struct {
         size_t bundle, to;
-    } links[CHAIN_MAX]; /* all but the last are in place, the last is out until it has one */
-    size_t room;        /* moves that the chain may have */
+    } links[CHAIN_MAX]; /* all but the last have a place */
+    size_t room;        /* maximum number of moves of the chain */
     uint64_t work_max;
-    double best; /* net, without the penalties of its hosts */
-    double more; /* the most that a host loses */
+    double best; /* net gain, without the penalties of its hosts */
+    double more; /* the maximum loss of a host */
     struct vg_group *ret;
     bool found;
 };
 
-/* What a group wins as the search sees it. */
+/* The gain of a group according to the search. */
 struct chain_claim {
     double gain, cost, most, rest;
     int64_t age_ns;
@@ -49,7 +49,7 @@ chain_is_worth(const struct search *search, const struct chain_claim *claim)
 
 /* ---- groups ---- */
 
-/* Takes the first n moves of a group back. */
+/* Reverses the first n moves of a group. */
 static void
 chain_undo(struct search *search, const struct vg_group *group, size_t n)
 {
@@ -59,7 +59,7 @@ chain_undo(struct search *search, const struct vg_group *group, size_t n)
     }
 }
 
-/* The hosts of a group, each once. */
+/* Lists the hosts of a group, each once. */
 static size_t
 chain_hosts(const struct search *search, const struct vg_group *group, size_t *ret)
 {
@@ -104,7 +104,7 @@ chain_claim(const struct search *search, const struct vg_group *group, struct ch
     ret->most = MIN(ret->most, lost);
 }
 
-/* Says that the VMs of a group move together, or no longer do. */
+/* Sets or clears that the VMs of a group move together. */
 static void
 chain_set_together(struct search *search, const struct vg_group *group, bool together)
 {
@@ -196,9 +196,7 @@ chain_append(const struct chain *chain, size_t link, struct vg_group *group)
     }
 }
 
-/* Tries the orders of the links until each move finds room when its turn comes. All VMs are at
- * home.
- */
+/* Tries the orders of the links until each move fits at its turn. All VMs are at home. */
 static bool
 chain_order(const struct chain *chain, struct vg_group *ret, double *ret_net)
 {
@@ -220,7 +218,7 @@ chain_order(const struct chain *chain, struct vg_group *ret, double *ret_net)
     return false;
 }
 
-/* A chain whose last link has found a place: it counts if it can be carried out. */
+/* Handles a chain whose last link has a place. It counts if it can be carried out. */
 static void
 chain_check(struct chain *chain)
 {
@@ -248,7 +246,7 @@ chain_check(struct chain *chain)
         search_bundle_in(search, chain->links[i].bundle, chain->links[i].to);
 }
 
-/* Tries to put the last link somewhere as it is. gain: net, without its coming anywhere. */
+/* Tries to place the last link without further moves. gain is the net gain without its arrival. */
 static void
 chain_place(struct chain *chain, size_t from, double gain)
 {
@@ -281,7 +279,7 @@ chain_place(struct chain *chain, size_t from, double gain)
 
 static void chain_extend(struct chain *chain, size_t from, double gain, size_t n_moves);
 
-/* Returns whether a chain may push a VM off its host. */
+/* Returns whether a chain may move a VM off its host. */
 static bool
 chain_may_push(const struct chain *chain, size_t vm)
 {
@@ -291,8 +289,8 @@ chain_may_push(const struct chain *chain, size_t vm)
     return search->vms[vm].host == search->vms[vm].home && bundle->movable && bundle->n == 1;
 }
 
-/* Puts the first of two pushed VMs on each host in turn, and the second where it fits. The last
- * link is on `from`. */
+/* Puts the first of two displaced VMs on each host in turn, and the second one where it fits. The
+ * last link is on `from`. */
 static void
 chain_place_two(struct chain *chain, size_t from, size_t first, size_t second, double gain)
 {
@@ -317,7 +315,7 @@ chain_place_two(struct chain *chain, size_t from, size_t first, size_t second, d
     chain->n = n;
 }
 
-/* Pushes a second VM off a host for the last link. */
+/* Moves a second VM off a host for the last link. */
 static void
 chain_push_two(struct chain *chain, size_t to, guint index, size_t first, double before,
                double gain)
@@ -326,7 +324,7 @@ chain_push_two(struct chain *chain, size_t to, guint index, size_t first, double
     GArray *vms = search->hosts[to].vms;
     const size_t last = chain->links[chain->n - 1].bundle;
 
-    /* The first VM is out of the list, so the next one is at its index. */
+    /* The first VM has left the list, so the next one has its index. */
     for (guint i = index; i < vms->len; i++) {
         const size_t vm = g_array_index(vms, size_t, i);
         if (!chain_may_push(chain, vm) || search->work > chain->work_max)
@@ -344,15 +342,15 @@ chain_push_two(struct chain *chain, size_t to, guint index, size_t first, double
     }
 }
 
-/* Returns the most that a link after the next one can win where it comes. With many hosts, such
- * chains are too rare to be worth the work. */
+/* Returns the maximum gain of a link after the next one at its target. With many hosts, such chains
+ * are too rare to be worth the work. */
 static double
 chain_more(const struct chain *chain)
 {
     return chain->search->penalties && chain->n + 1 < CHAIN_MAX ? chain->more : 0;
 }
 
-/* Pushes one VM of a host off it for the last link, and continues with that. */
+/* Moves one VM of a host off it for the last link, and continues with this VM. */
 static void
 chain_push(struct chain *chain, size_t to, guint index, double gain, size_t n_moves)
 {
@@ -422,7 +420,7 @@ search_find_chain(struct search *search, size_t bundle, size_t room, uint64_t wo
 
 /* ---- meetings ---- */
 
-/* Makes a group of the moves that bring all VMs to a host. Returns false if one may not move. */
+/* Makes a group of the moves that bring all VMs to a host. Returns false if a VM may not move. */
 static bool
 meeting_make(const struct search *search, const struct search_apart *apart, size_t to, size_t room,
              struct vg_group *ret)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The choice of a host in the search. A VM loses what it wants beyond what the host has left. This
+ * The choice of a host in the search. A VM loses its demand beyond the host's free capacity. This
  * bound excludes most hosts without a computation over all windows.
  */
 #include "config.h"
@@ -19,8 +19,8 @@ search_home(const struct search *search, size_t bundle)
     return search->vms[search->bundle_vms[search->bundles[bundle].first]].home;
 }
 
-/* Returns the most that a host has left of an engine on one of its GPUs. An engine without a load
- * is idle. */
+/* Returns the maximum free part of an engine on any of a host's GPUs. An engine without a load is
+ * idle. */
 static double
 choose_engine_left(const struct search_host *host, size_t number)
 {
@@ -45,7 +45,7 @@ search_rank_hosts(struct search *search)
 
     if (!search->ranks_are_old)
         return;
-    /* Few have changed since the last time. */
+    /* Few hosts have changed since the last time. */
     for (size_t i = 0; i < n_hosts; i++) {
         const struct search_rank rank = {ranks[i].host, search_left(&search->hosts[ranks[i].host])};
         size_t at = i;
@@ -62,7 +62,7 @@ search_rank_hosts(struct search *search)
     search->ranks_are_old = false;
 }
 
-/* Returns the cores that the VMs of a bundle want. */
+/* Returns the demand of a bundle's VMs in cores. */
 static double
 choose_wanted(const struct search *search, size_t bundle)
 {
@@ -74,7 +74,7 @@ choose_wanted(const struct search *search, size_t bundle)
     return wanted;
 }
 
-/* Finds the parts of engines that a bundle wants, up to `room` of them. Returns their number. */
+/* Finds the demand of a bundle on engines, up to `room` of them. Returns their number. */
 static size_t
 choose_find_parts(const struct search *search, size_t bundle, struct search_part *ret, size_t room)
 {
@@ -94,7 +94,7 @@ choose_find_parts(const struct search *search, size_t bundle, struct search_part
     return n;
 }
 
-/* Returns the least rise of the weighed loss of a host with `left` idle cores. */
+/* Returns the minimum increase of the weighted loss of a host with `left` idle cores. */
 static double
 choose_least_rise(const struct search *search, const struct search_choice *choice, size_t host,
                   double left)

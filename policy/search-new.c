@@ -8,19 +8,19 @@
 #include "policy/rule.h"
 #include "policy/search-private.h"
 
-/* Windows that are searched: up to so many rows of a whole window each, otherwise means. */
+/* Windows in the search: whole ones with up to ROWS_EXACT_MAX rows, otherwise means. */
 #define WINDOWS_MEAN   30u
 #define ROWS_EXACT_MAX 200000u
-#define DAY_MEAN       48u /* of the day */
+#define DAY_MEAN       48u /* for the day */
 
-/* Floats that are computed together; rows are filled up to a multiple of this. */
+/* Number of floats computed together. Rows are padded to a multiple of this. */
 #define LANES 8u
 
 #define NEW_NO_USE G_MAXUINT
 
 /* ---- numbers for names ---- */
 
-/* Returns the number of a name, from 1. */
+/* Returns the number of a name, starting with 1. */
 static int
 new_number(GHashTable *numbers, const char *name)
 {
@@ -46,7 +46,7 @@ new_slot(struct search_host *host, const char *device)
 
 /* ---- VMs ---- */
 
-/* Fills n floats with the means of the windows that each of them represents. */
+/* Fills n floats, each with the mean of the windows that it represents. */
 static void
 new_fill(const double *windows, size_t n_windows, float *row, size_t n)
 {
@@ -177,7 +177,7 @@ new_gpus(struct search *search, size_t index)
         vg_card_copy(&state->cards[g], &host->cards[g]);
 }
 
-/* The loads of a host as the cluster has them. */
+/* Sets the loads of a host from the cluster. */
 static void
 new_loads(struct search *search, size_t index)
 {
@@ -239,8 +239,8 @@ new_host(struct search *search, size_t index)
 
 /* ---- what moves together ---- */
 
-/* Appends the VMs that belong with the VMs of a queue, directly or through others. host: only its
- * VMs, or SEARCH_NOWHERE. is_taken: of each VM, whether a queue has it. */
+/* Appends the VMs that belong with a queue's VMs, directly or through others: only VMs of `host`,
+ * unless it is SEARCH_NOWHERE. is_taken marks the VMs in a queue. */
 static void
 new_follow_affinity(const struct search *search, GArray *queue, size_t host, bool *is_taken)
 {
@@ -261,7 +261,7 @@ new_follow_affinity(const struct search *search, GArray *queue, size_t host, boo
     }
 }
 
-/* Adds a VM, and the VMs of its host that belong with it, to a bundle. */
+/* Adds a VM, and its host's VMs that belong with it, to a bundle. */
 static void
 new_take_together(struct search *search, struct search_bundle *bundle, size_t vm, bool *is_taken)
 {
@@ -332,7 +332,7 @@ new_bundles(struct search *search)
     }
 }
 
-/* Adds floats for the windows of a cluster, whose weights add up to `weight`. */
+/* Adds floats for the windows of a cluster. Their weights add up to `weight`. */
 static void
 new_add_windows(struct search *search, const vg_cluster *cluster, size_t means, double weight)
 {
@@ -362,7 +362,7 @@ new_windows(struct search *search)
         new_add_windows(search, cluster->day, DAY_MEAN, VG_DAY_WEIGHT);
 }
 
-/* Finds the hosts to which VMs may not return. Few VMs have left a host and are on another. */
+/* Finds the hosts to which VMs may not return. Few VMs have moved from one host to another. */
 static void
 new_returns(struct search *search)
 {

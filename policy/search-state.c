@@ -5,7 +5,7 @@
 
 #include "policy/search-private.h"
 
-/* Floats that are computed together. */
+/* Number of floats computed together. */
 #define LANES 8u
 
 typedef float lanes __attribute__((vector_size(32), aligned(4), may_alias));
@@ -25,7 +25,7 @@ state_demand(const struct search *search, size_t vm)
     return search->vm_demands + vm * search->width;
 }
 
-/* Returns what is lost of a row with another (or NULL) on top, of `capacity`. */
+/* Returns the loss of a row with another one (or NULL) added, beyond `capacity`. */
 static double
 state_beyond(struct search *search, const float *row, const float *more, float capacity)
 {
@@ -37,7 +37,7 @@ state_beyond(struct search *search, const float *row, const float *more, float c
         lanes beyond = *(const lanes *)(const void *)(row + i) - capacity;
         if (more)
             beyond += *(const lanes *)(const void *)(more + i);
-        /* The comparison is all ones where it holds. */
+        /* If the comparison is true, all its bits are 1. */
         const lanes kept = (lanes)((lane_bits)beyond & (beyond > 0));
         lost += kept * *(const lanes *)(const void *)(search->weights + i);
     }
@@ -46,7 +46,7 @@ state_beyond(struct search *search, const float *row, const float *more, float c
     return sum;
 }
 
-/* Returns the cores that a host loses with one more floating VM, or NULL. */
+/* Returns the cores that a host loses with one more floating VM (or NULL). */
 static double
 state_cpu_lost(struct search *search, const struct search_host *host, const float *more)
 {
@@ -99,7 +99,7 @@ state_add(const struct search *search, float *row, const float *more, float sign
         row[i] += sign * more[i];
 }
 
-/* Adds what a device does to the engines of its slot, or takes it off. */
+/* Adds a device's load to the engines of its slot, or removes it. */
 static void
 state_add_device(struct search *search, struct search_host *host,
                  const struct search_device *device, size_t slot, float sign)
@@ -118,7 +118,7 @@ state_add_device(struct search *search, struct search_host *host,
     host->slot_load[slot] += (double)sign * device->mean;
 }
 
-/* The losses and means of all loads. */
+/* Sets the losses and means of all loads. */
 void
 search_measure(struct search *search)
 {
@@ -202,7 +202,7 @@ search_in(struct search *search, size_t vm, size_t host)
     state->host = host;
 }
 
-/* Does a group of VMs keep this one away? */
+/* Returns whether a group of VMs excludes this one. */
 static bool
 state_is_kept_away(const struct search *search, size_t vm, size_t host)
 {
@@ -229,8 +229,8 @@ state_is_kept_away(const struct search *search, size_t vm, size_t host)
     return false;
 }
 
-/* Adds what those devices of a VM that are before one, and placed on a slot, want of an engine.
- * Returns whether there are any. */
+/* Adds the demand on an engine of a VM's devices before this one that are placed on a slot. Returns
+ * whether there are any. */
 static bool
 state_add_earlier(const struct search *search, const struct search_vm *vm, size_t index,
                   size_t slot, size_t engine, float *row)
@@ -250,7 +250,7 @@ state_add_earlier(const struct search *search, const struct search_vm *vm, size_
     return any;
 }
 
-/* Returns the engines that are lost on a slot of a host by a device that comes. */
+/* Returns the engines that a slot of a host loses when a device is added. */
 static double
 state_device_rise(struct search *search, const struct search_vm *vm, size_t index,
                   const struct search_host *host, size_t slot)
@@ -281,8 +281,7 @@ state_device_rise(struct search *search, const struct search_vm *vm, size_t inde
     return rise;
 }
 
-/* Finds a GPU for a device, with those devices of the VM before it placed and counted in the cards.
- */
+/* Finds a GPU for a device. The VM's earlier devices are placed and counted in the cards. */
 static bool
 state_place_device(struct search *search, const struct search_vm *vm, size_t index,
                    const struct search_host *host)

@@ -7,45 +7,45 @@
 
 #include "policy/search-private.h"
 
-/* Floats that chains, and that all rounds, may look at. */
+/* The maximum number of floats that chains, and all rounds, may read. */
 #define WORK_CHAINS 200e6
 #define WORK_ROUNDS 60e6
 
 #define ROUNDS_MAX 500u
 
-/* VMs up to which the result is searched again and again. */
+/* Up to this many VMs, the result is searched repeatedly. */
 #define ROUNDS_VMS_MAX 2000u
 
-/* The part by which gains are changed at random in a round. */
+/* The fraction by which a round changes gains at random. */
 #define NOISE 0.3
 
-/* The largest penalty of a host in a round, as a multiple of the average gain of a move. */
+/* The maximum penalty of a host in a round, as a multiple of the average gain of a move. */
 #define PENALTY 2.0
 
-/* One pass: groups after groups until nothing wins enough or the plan is full. */
+/* One pass: adds groups until nothing gains enough or the plan is full. */
 struct pass {
     struct search *search;
     GArray *groups; /* struct vg_group */
     double net;
     double average; /* the average gain of a move in the best result */
     size_t n_moves, max_moves;
-    uint64_t random; /* 0: nothing at random */
+    uint64_t random; /* 0: nothing random */
     uint64_t work_max;
-    struct vg_found *failed; /* or NULL: where to note the best that failed */
+    struct vg_found *failed; /* where to store the best failed group, or NULL */
     int64_t failed_rank;
-    bool tries_all; /* also what cannot win */
+    bool tries_all; /* also groups without a gain */
 };
 
 /* ---- the heap ---- */
 
 struct entry {
-    int64_t rank; /* of the net gain, or of the most that it can be */
+    int64_t rank; /* of the net gain, or of its upper limit */
     size_t bundle;
     double factor;
-    size_t to;  /* where it wins so much */
-    bool exact; /* it was looked at, with the two hosts changed so often: */
+    size_t to;  /* the target with this gain */
+    bool exact; /* the gain was computed when the two hosts had this many changes: */
     uint64_t home_changes, to_changes;
-    size_t moves; /* of its host, by then */
+    size_t moves; /* of its host at that time */
 };
 
 static int64_t
@@ -98,7 +98,7 @@ search_pop(GArray *heap)
 
 /* ---- single moves ---- */
 
-/* Returns a number of [0, 1). */
+/* Returns a random number in [0, 1). */
 static double
 search_random(struct pass *pass)
 {
@@ -168,7 +168,7 @@ search_commit(struct pass *pass, const struct vg_group *group)
     return true;
 }
 
-/* Looks on all hosts but one for what a bundle wins. Returns false if it may not go anywhere. */
+/* Finds the gain of a bundle on all hosts except one. Returns false if it may not go anywhere. */
 static bool
 search_look(struct pass *pass, size_t avoid, struct entry *entry)
 {
@@ -193,8 +193,8 @@ search_look(struct pass *pass, size_t avoid, struct entry *entry)
     return true;
 }
 
-/* Is it still what the bundle wins, as far as its two hosts are concerned? What others may win by
- * departures is not asked for. */
+/* Returns whether the bundle's gain is still exact with respect to its two hosts. Gains that
+ * others' departures make possible are ignored. */
 static bool
 search_is_exact(const struct search *search, const struct entry *entry)
 {
@@ -203,19 +203,17 @@ search_is_exact(const struct search *search, const struct entry *entry)
            entry->to_changes == search->hosts[entry->to].changes;
 }
 
-/* Makes the first of the heap one that wins as much as its rank says. Returns false if none is
- * left.
- */
+/* Ensures that the gain of the heap's first entry is exact. Returns false if none is left. */
 static bool
 search_settle(struct pass *pass, GArray *heap)
 {
-    /* Noise may have made a rank less. */
+    /* Noise may have reduced a rank. */
     const int64_t needed =
         pass->random != 0 ? 0 : search_rank(pass->search->cluster->config->min_gain) - 2;
 
     while (heap->len > 0 && !search_is_exact(pass->search, &g_array_index(heap, struct entry, 0))) {
         struct entry entry = search_pop(heap);
-        /* What cannot win is an example at most. */
+        /* An entry without a gain is only useful as an example. */
         if (entry.rank <= needed && pass->search->any_allowed && !pass->tries_all &&
             (!pass->failed || pass->failed->has_failed))
             continue;
@@ -251,9 +249,9 @@ search_singles(struct pass *pass)
 
 /* ---- chains ---- */
 
-/* The best group of several moves until now. */
+/* The best group of several moves so far. */
 struct several {
-    bool all; /* take only the best; otherwise, each */
+    bool all; /* take only the best; otherwise, every one */
     bool took;
     struct vg_group best;
     double net;
@@ -278,8 +276,8 @@ search_is_full(const struct pass *pass)
     return pass->n_moves >= pass->max_moves || pass->search->work > pass->work_max;
 }
 
-/* Takes the best chain or meeting, or of many VMs the first that wins. Returns false if there is
- * none. */
+/* Takes the best chain or meeting or, with many VMs, the first one with a gain. Returns false if
+ * there is none. */
 static bool
 search_chains(struct pass *pass)
 {
@@ -316,8 +314,8 @@ search_pass(struct pass *pass, bool chains_first)
 
 /* ---- again and again ---- */
 
-/* Adds to the loss of each host a random part of the average gain of a move. Small parts are
- * likely: they only decide between hosts that are equal otherwise. */
+/* Adds a random part of the average gain of a move to each host's loss. Small parts are likely:
+ * they only decide between hosts that are otherwise equal. */
 static void
 search_draw_penalties(struct pass *pass)
 {
@@ -329,7 +327,7 @@ search_draw_penalties(struct pass *pass)
         search->penalties[h] = most * search_random(pass);
 }
 
-/* Moves any VM, if that wins enough. */
+/* Moves any VM if that gains enough. */
 static void
 search_begin(struct pass *pass)
 {
@@ -346,8 +344,8 @@ search_begin(struct pass *pass)
     search_commit(pass, &group);
 }
 
-/* Drops some groups, keeps what still holds of the others, and fills up. In half of the rounds, any
- * VM moves first: a small move may win enough only before a large one. */
+/* Drops some groups, keeps the others that are still valid, and fills up. In half of the rounds,
+ * any VM moves first, because a small move may only gain enough before a large one. */
 static void
 search_round(struct pass *pass, const GArray *best)
 {
@@ -400,7 +398,7 @@ search_improve(struct pass *pass)
     g_array_free(round.groups, TRUE);
 }
 
-/* Does a group move a VM of the bundle? */
+/* Returns whether a group moves a VM of the bundle. */
 static bool
 search_moves(const struct search *search, const struct vg_group *group, size_t bundle)
 {
@@ -411,7 +409,7 @@ search_moves(const struct search *search, const struct vg_group *group, size_t b
     return false;
 }
 
-/* Returns whether a move wins enough by itself. */
+/* Returns whether a move alone gains enough. */
 static bool
 search_would_do(struct search *search, const struct entry *entry)
 {
@@ -425,7 +423,7 @@ search_would_do(struct search *search, const struct entry *entry)
     return true;
 }
 
-/* Finds the best single move that a group displaces: of those that win enough, if there is one. */
+/* Finds the best single move that a group displaces, preferring those that gain enough. */
 static void
 search_find_other(struct pass *pass, GArray *heap, struct vg_group *group)
 {
@@ -459,8 +457,8 @@ search_find_other(struct pass *pass, GArray *heap, struct vg_group *group)
     pass->tries_all = false;
 }
 
-/* Carries all out once more from the beginning, to see what each group displaces and what more
- * there would be. */
+/* Carries out all groups again from the start, to determine what each one displaces and what else
+ * would be possible. */
 static void
 search_finish(struct pass *pass, struct vg_found *ret)
 {
