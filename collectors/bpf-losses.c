@@ -26,11 +26,11 @@ struct loss {
 };
 
 struct vg_bpf_given {
-    GArray *told; /* struct loss, since the start */
-    GArray *sums; /* struct loss, of one reading */
+    GArray *reported; /* struct loss, since the start */
+    GArray *sums;     /* struct loss, of one reading */
     /* Losses to processes. The above arrays also contain these losses. */
-    GArray *told_processes; /* of the previous reading */
-    GArray *processes;      /* of one reading */
+    GArray *reported_processes; /* of the previous reading */
+    GArray *processes;          /* of one reading */
 };
 
 /* ---- cells ---- */
@@ -172,9 +172,9 @@ vg_bpf_given_new(void)
 {
     vg_bpf_given *given = g_new0(vg_bpf_given, 1);
 
-    given->told = g_array_new(FALSE, FALSE, sizeof(struct loss));
+    given->reported = g_array_new(FALSE, FALSE, sizeof(struct loss));
     given->sums = g_array_new(FALSE, FALSE, sizeof(struct loss));
-    given->told_processes = g_array_new(FALSE, FALSE, sizeof(struct loss));
+    given->reported_processes = g_array_new(FALSE, FALSE, sizeof(struct loss));
     given->processes = g_array_new(FALSE, FALSE, sizeof(struct loss));
     return given;
 }
@@ -182,9 +182,9 @@ vg_bpf_given_new(void)
 void
 vg_bpf_given_free(vg_bpf_given *given)
 {
-    g_array_unref(given->told);
+    g_array_unref(given->reported);
     g_array_unref(given->sums);
-    g_array_unref(given->told_processes);
+    g_array_unref(given->reported_processes);
     g_array_unref(given->processes);
     g_free(given);
 }
@@ -253,25 +253,26 @@ sum_up(vg_bpf_given *given, const struct vg_bpf_reading *reading, uint32_t slot,
 /* Distributes the loss that was reported for all processes among them. The next reading does not
  * contain what a process had in a cell. */
 static void
-tell_processes(vg_bpf_given *given, int64_t left_ns, uint64_t left_count,
-               const struct vg_bpf_losses_sink *sink)
+report_processes(vg_bpf_given *given, int64_t left_ns, uint64_t left_count,
+                 const struct vg_bpf_losses_sink *sink)
 {
     for (unsigned i = 0; i < given->processes->len; i++) {
         struct loss *sum = &g_array_index(given->processes, struct loss, i);
-        struct loss told = *bpf_losses_find(given->told_processes, sum->holder);
-        int64_t ns = CLAMP(sum->ns - told.ns, 0, left_ns);
-        uint64_t count = sum->count > told.count ? MIN(sum->count - told.count, left_count) : 0;
+        struct loss reported = *bpf_losses_find(given->reported_processes, sum->holder);
+        int64_t ns = CLAMP(sum->ns - reported.ns, 0, left_ns);
+        uint64_t count =
+            sum->count > reported.count ? MIN(sum->count - reported.count, left_count) : 0;
         left_ns -= ns;
         left_count -= count;
         if (ns > 0 || count > 0)
             sink->tell_process(sink->data, (int32_t)(sum->holder & VG_BPF_PID_MASK), ns, count);
         /* Do not report losses again that were reported too early. */
-        sum->ns = MAX(MAX(sum->ns, told.ns) - sum->cell_ns, 0);
+        sum->ns = MAX(MAX(sum->ns, reported.ns) - sum->cell_ns, 0);
         sum->count -= sum->cell_count;
     }
-    GArray *told = given->told_processes;
-    given->told_processes = given->processes;
-    given->processes = told;
+    GArray *reported = given->reported_processes;
+    given->reported_processes = given->processes;
+    given->processes = reported;
 }
 
 void
@@ -285,11 +286,11 @@ vg_bpf_given_take(vg_bpf_given *given, const struct vg_bpf_reading *reading, uin
     sum_up(given, reading, slot, cells);
     for (unsigned i = 0; i < given->sums->len; i++) {
         const struct loss *sum = &g_array_index(given->sums, struct loss, i);
-        struct loss *told = bpf_losses_find(given->told, sum->holder);
-        int64_t ns = CLAMP(sum->ns - told->ns, 0, left_ns);
-        uint64_t count = sum->count > told->count ? sum->count - told->count : 0;
-        told->ns += ns;
-        told->count += count;
+        struct loss *reported = bpf_losses_find(given->reported, sum->holder);
+        int64_t ns = CLAMP(sum->ns - reported->ns, 0, left_ns);
+        uint64_t count = sum->count > reported->count ? sum->count - reported->count : 0;
+        reported->ns += ns;
+        reported->count += count;
         left_ns -= ns;
         if (ns > 0 || count > 0)
             sink->tell(sink->data, sum->holder, ns, count);
@@ -298,17 +299,17 @@ vg_bpf_given_take(vg_bpf_given *given, const struct vg_bpf_reading *reading, uin
             user_count = count;
         }
     }
-    tell_processes(given, user_ns, user_count, sink);
+    report_processes(given, user_ns, user_count, sink);
     if (left_ns == 0)
         return;
     /* The holder of losses that found no space anywhere is unknown. */
-    bpf_losses_find(given->told, VG_BPF_HOLDER_UNKNOWN)->ns += left_ns;
+    bpf_losses_find(given->reported, VG_BPF_HOLDER_UNKNOWN)->ns += left_ns;
     sink->tell(sink->data, VG_BPF_HOLDER_UNKNOWN, left_ns, 0);
 }
 
 void
 vg_bpf_given_forgive(vg_bpf_given *given)
 {
-    g_array_set_size(given->told, 0);
-    g_array_append_vals(given->told, given->sums->data, given->sums->len);
+    g_array_set_size(given->reported, 0);
+    g_array_append_vals(given->reported, given->sums->data, given->sums->len);
 }

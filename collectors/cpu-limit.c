@@ -18,8 +18,8 @@
 
 struct cpu_limit_vm {
     int64_t throttled_ns;
-    int64_t untold_ns; /* the part that no window has reported as a loss yet */
-    uint64_t read;     /* round of the last reading; 0: none */
+    int64_t unreported_ns; /* the part that no window has reported as a loss yet */
+    uint64_t read;         /* round of the last reading; 0: none */
     uint64_t seen;
 };
 
@@ -165,9 +165,9 @@ cpu_limit_settle_vm(const vg_cpu_limits *limits, struct cpu_limit_vm *vm,
 
     if (vm->read == limits->round - 1) {
         /* The kernel reports the time of a stop when the stop ends. */
-        int64_t due = vm->untold_ns + MAX(throttled_ns - vm->throttled_ns, 0);
+        int64_t due = vm->unreported_ns + MAX(throttled_ns - vm->throttled_ns, 0);
         int64_t ns = MIN(due, sample->cpu.preempt_ns);
-        vm->untold_ns = MIN(due - ns, sample->cpu.preempt_ns);
+        vm->unreported_ns = MIN(due - ns, sample->cpu.preempt_ns);
         if (ns > 0)
             cpu_limit_move(sample, ns);
     }

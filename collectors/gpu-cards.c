@@ -158,9 +158,9 @@ common_name(const struct card *card)
 }
 
 static bool
-is_told_so(const struct card *card, const char *told)
+card_matches(const struct card *card, const char *name)
 {
-    return strcmp(card->minor, told) == 0 || g_ascii_strcasecmp(card->kernel, told) == 0;
+    return strcmp(card->minor, name) == 0 || g_ascii_strcasecmp(card->kernel, name) == 0;
 }
 
 /* Finds the only render device with this driver, or with any driver if it is empty. Returns NULL if
@@ -182,14 +182,14 @@ only_one(const vg_gpu_cards *cards, const char *driver)
 }
 
 const char *
-vg_gpu_cards_device(const vg_gpu_cards *cards, const char *told)
+vg_gpu_cards_device(const vg_gpu_cards *cards, const char *name)
 {
-    for (unsigned i = 0; told[0] && i < cards->cards->len; i++) {
+    for (unsigned i = 0; name[0] && i < cards->cards->len; i++) {
         const struct card *card = &g_array_index(cards->cards, struct card, i);
-        if (is_told_so(card, told))
+        if (card_matches(card, name))
             return common_name(card);
     }
-    const struct card *only = only_one(cards, told);
+    const struct card *only = only_one(cards, name);
     return only ? common_name(only) : NULL;
 }
 

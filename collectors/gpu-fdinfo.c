@@ -51,14 +51,14 @@ struct engine {
     uint64_t busy_ns; /* the maximum that was reported */
     uint64_t cycles;
     uint64_t total_cycles;
-    int64_t untold_ns; /* work after the end of the last window */
+    int64_t unreported_ns; /* work after the end of the last window */
 };
 
 struct client {
     struct client_key key; /* first */
     uint64_t generation;   /* of the last reading */
     int64_t read_ns;
-    int64_t told_ns; /* end of the reported work: the end of a window, or the first reading */
+    int64_t reported_ns; /* end of the reported work: the end of a window, or the first reading */
     int64_t memory_bytes;
     unsigned n_engines;
     struct engine engines[VG_FDINFO_ENGINES_MAX];
@@ -342,10 +342,10 @@ update_client(const struct round *round, struct client *client, const struct vg_
         struct engine *engine = gpu_fdinfo_need_engine(client, now);
         if (!engine)
             continue;
-        const int64_t all_ns = vg_time_sum(engine->untold_ns, work_of(engine, now, span_ns));
+        const int64_t all_ns = vg_time_sum(engine->unreported_ns, work_of(engine, now, span_ns));
         const int64_t work_ns =
-            vg_gpu_window_share(all_ns, client->told_ns, round->window->end_ns, round->now_ns);
-        engine->untold_ns = all_ns - work_ns;
+            vg_gpu_window_share(all_ns, client->reported_ns, round->window->end_ns, round->now_ns);
+        engine->unreported_ns = all_ns - work_ns;
         add_work(round, info->device, now, work_ns);
     }
     if (info->n_engines > 0) {
@@ -356,9 +356,9 @@ update_client(const struct round *round, struct client *client, const struct vg_
         }
         round->process->had_client = true;
     }
-    client->told_ns = client->read_ns > 0
-                          ? MAX(client->told_ns, MIN(round->window->end_ns, round->now_ns))
-                          : round->now_ns;
+    client->reported_ns = client->read_ns > 0
+                              ? MAX(client->reported_ns, MIN(round->window->end_ns, round->now_ns))
+                              : round->now_ns;
     client->read_ns = round->now_ns;
     client->memory_bytes = info->memory_bytes;
     client->generation = round->source->generation;

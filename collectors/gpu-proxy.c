@@ -38,8 +38,8 @@ struct counters {
 /* The last reading of a socket. */
 struct reading {
     struct counters counters;
-    struct counters untold;          /* the part after the end of the last window */
-    int64_t told_ns;                 /* CLOCK_MONOTONIC, end of the reported time */
+    struct counters unreported;      /* the part after the end of the last window */
+    int64_t reported_ns;             /* CLOCK_MONOTONIC, end of the reported time */
     int64_t lacked_ns, open;         /* unfinished commands */
     int64_t at_ns;                   /* CLOCK_MONOTONIC; 0: not read yet */
     GHashTable *took;                /* ns -> commands; both int64_t */
@@ -50,9 +50,9 @@ struct proxy {
     char *path;
     vg_proxy_control *control; /* NULL: not connected */
     int64_t retry_ns;
-    int64_t asked_ns;  /* time of the unanswered request; 0: none */
-    bool is_silent;    /* longer than a window waits */
-    GPtrArray *answer; /* struct vg_proxy_socket; NULL: no answer to the last request */
+    int64_t queried_ns;   /* time of the unanswered request; 0: none */
+    bool is_unresponsive; /* longer than a window waits */
+    GPtrArray *answer;    /* struct vg_proxy_socket; NULL: no answer to the last request */
     int64_t answered_ns;
     char *why; /* why there is no answer; NULL: there is one, or it may still come */
 };
@@ -196,20 +196,21 @@ gpu_proxy_cut(const struct round *round, struct reading *last, struct counters *
               int64_t now_ns)
 {
     const int64_t begin_ns = round->window->begin_ns, end_ns = round->window->end_ns;
-    const int64_t since_ns = last->told_ns;
+    const int64_t since_ns = last->reported_ns;
     int64_t *const figures[] = {&more->done, &more->turns, &more->wait_ns, &more->run_ns};
-    int64_t *const untold[] = {&last->untold.done, &last->untold.turns, &last->untold.wait_ns,
-                               &last->untold.run_ns};
+    int64_t *const unreported[] = {&last->unreported.done, &last->unreported.turns,
+                                   &last->unreported.wait_ns, &last->unreported.run_ns};
 
     for (size_t i = 0; i < G_N_ELEMENTS(figures); i++) {
-        const int64_t all = *figures[i] + *untold[i];
-        const int64_t told = vg_gpu_window_share(all, since_ns, end_ns, now_ns);
-        *untold[i] = all - told;
-        *figures[i] = told - vg_gpu_window_share(told, since_ns, begin_ns, MIN(end_ns, now_ns));
+        const int64_t all = *figures[i] + *unreported[i];
+        const int64_t reported = vg_gpu_window_share(all, since_ns, end_ns, now_ns);
+        *unreported[i] = all - reported;
+        *figures[i] =
+            reported - vg_gpu_window_share(reported, since_ns, begin_ns, MIN(end_ns, now_ns));
     }
     if (since_ns < begin_ns)
         round->source->missed_ns = MAX(round->source->missed_ns, begin_ns - since_ns);
-    last->told_ns = MAX(MIN(end_ns, now_ns), since_ns);
+    last->reported_ns = MAX(MIN(end_ns, now_ns), since_ns);
 }
 
 static void
@@ -260,11 +261,11 @@ gpu_proxy_part(int64_t ns, int64_t span_ns)
     return span_ns > 0 ? CLAMP((double)ns / (double)span_ns, 0.0, 1.0) : 0;
 }
 
-/* Reports the use of a socket since its last reading. A command counts when it is done. If commands
- * were open at both readings, the socket wanted the GPU for the whole time in between. */
+/* Reports a socket's use since its last reading. A command counts when it is done. If commands were
+ * open at both readings, the socket wanted the GPU for the whole time in between. */
 static void
-gpu_proxy_tell_use(const struct round *round, const struct vg_proxy_socket *socket,
-                   struct reading *last, int64_t run_ns, int64_t now_ns)
+gpu_proxy_report_use(const struct round *round, const struct vg_proxy_socket *socket,
+                     struct reading *last, int64_t run_ns, int64_t now_ns)
 {
     const int64_t span_ns = last->at_ns > 0 ? now_ns - last->at_ns : 0;
     const int64_t open = socket->commands - socket->done;
@@ -297,7 +298,7 @@ gpu_proxy_tell_use(const struct round *round, const struct vg_proxy_socket *sock
 }
 
 static void
-gpu_proxy_tell_problem(const struct round *round, const struct proxy *proxy, const char *why)
+gpu_proxy_report_problem(const struct round *round, const struct proxy *proxy, const char *why)
 {
     struct vg_proxy_use use = {.is_known = false};
 
@@ -319,13 +320,13 @@ gpu_proxy_read_socket(const struct round *round, const struct vg_proxy_socket *s
     if (is_first) {
         last = gpu_proxy_new_reading();
         last->counters = now;
-        last->told_ns = now_ns;
+        last->reported_ns = now_ns;
         g_hash_table_insert(round->source->sockets, g_steal_pointer(&key), last);
     }
     if (socket->device && socket->device[0])
         g_strlcpy(last->device, socket->device, sizeof(last->device));
     struct counters more = gpu_proxy_advance(last, &now);
-    gpu_proxy_tell_use(round, socket, last, more.run_ns, now_ns);
+    gpu_proxy_report_use(round, socket, last, more.run_ns, now_ns);
     if (more.done < 0 || more.turns < 0 || more.wait_ns < 0 || more.run_ns < 0)
         return;
     gpu_proxy_cut(round, last, &more, now_ns);
@@ -343,8 +344,8 @@ gpu_proxy_hang_up(struct source *source, struct proxy *proxy, int64_t now_ns, co
     if (proxy->control)
         epoll_ctl(source->epoll_fd, EPOLL_CTL_DEL, vg_proxy_control_fd(proxy->control), NULL);
     g_clear_pointer(&proxy->control, vg_proxy_control_close);
-    proxy->asked_ns = 0;
-    proxy->is_silent = false;
+    proxy->queried_ns = 0;
+    proxy->is_unresponsive = false;
     proxy->retry_ns = now_ns + RETRY_NS;
     g_free(proxy->why);
     proxy->why = g_strdup(why->message);
@@ -364,19 +365,19 @@ gpu_proxy_open(const struct source *source, struct proxy *proxy, GError **err)
 }
 
 static void
-gpu_proxy_ask(struct source *source, struct proxy *proxy, int64_t now_ns)
+gpu_proxy_query(struct source *source, struct proxy *proxy, int64_t now_ns)
 {
     g_autoptr(GError) err = NULL;
 
     g_clear_pointer(&proxy->answer, g_ptr_array_unref);
-    if (proxy->asked_ns > 0 || (!proxy->control && now_ns < proxy->retry_ns))
+    if (proxy->queried_ns > 0 || (!proxy->control && now_ns < proxy->retry_ns))
         return;
     if ((!proxy->control && gpu_proxy_open(source, proxy, &err) < 0) ||
         vg_proxy_control_request_list(proxy->control, &err) < 0) {
         gpu_proxy_hang_up(source, proxy, now_ns, err);
         return;
     }
-    proxy->asked_ns = now_ns;
+    proxy->queried_ns = now_ns;
 }
 
 static void
@@ -395,8 +396,8 @@ gpu_proxy_take(struct source *source, struct proxy *proxy, int64_t now_ns)
         g_ptr_array_unref(proxy->answer);
     proxy->answer = g_steal_pointer(&sockets);
     proxy->answered_ns = now_ns;
-    proxy->asked_ns = 0;
-    proxy->is_silent = false;
+    proxy->queried_ns = 0;
+    proxy->is_unresponsive = false;
     g_clear_pointer(&proxy->why, g_free);
 }
 
@@ -404,15 +405,15 @@ static void
 gpu_proxy_read_proxy(const struct round *round, struct proxy *proxy, int64_t now_ns)
 {
     gpu_proxy_take(round->source, proxy, now_ns);
-    if (!proxy->answer && proxy->asked_ns > 0 && !proxy->is_silent) {
-        proxy->is_silent = true;
+    if (!proxy->answer && proxy->queried_ns > 0 && !proxy->is_unresponsive) {
+        proxy->is_unresponsive = true;
         g_free(proxy->why);
         proxy->why = g_strdup_printf("%s: it does not answer", proxy->path);
     }
     for (unsigned i = 0; proxy->answer && i < proxy->answer->len; i++)
         gpu_proxy_read_socket(round, proxy->answer->pdata[i], proxy->answered_ns);
     if (!proxy->answer)
-        gpu_proxy_tell_problem(round, proxy, proxy->why ? proxy->why : "it does not answer");
+        gpu_proxy_report_problem(round, proxy, proxy->why ? proxy->why : "it does not answer");
     g_clear_pointer(&proxy->answer, g_ptr_array_unref);
 }
 
@@ -470,12 +471,12 @@ gpu_proxy_ready(vg_gpu_source *base, int64_t now_ns)
 }
 
 static void
-gpu_proxy_ask_all(vg_gpu_source *base, int64_t now_ns)
+gpu_proxy_query_all(vg_gpu_source *base, int64_t now_ns)
 {
     struct source *source = (struct source *)base;
 
     for (unsigned i = 0; i < source->proxies->len; i++)
-        gpu_proxy_ask(source, source->proxies->pdata[i], now_ns);
+        gpu_proxy_query(source, source->proxies->pdata[i], now_ns);
 }
 
 static void
@@ -495,8 +496,8 @@ gpu_proxy_awaits(const vg_gpu_source *base)
 
     for (unsigned i = 0; i < source->proxies->len; i++) {
         const struct proxy *proxy = source->proxies->pdata[i];
-        if (proxy->asked_ns > 0 && !proxy->is_silent)
-            until_ns = MAX(until_ns, proxy->asked_ns + VG_GPU_AWAITS_NS);
+        if (proxy->queried_ns > 0 && !proxy->is_unresponsive)
+            until_ns = MAX(until_ns, proxy->queried_ns + VG_GPU_AWAITS_NS);
     }
     return until_ns;
 }
@@ -546,7 +547,7 @@ gpu_proxy_close_source(vg_gpu_source *base)
 
     for (unsigned i = 0; i < source->proxies->len; i++) {
         struct proxy *proxy = source->proxies->pdata[i];
-        proxy->asked_ns = 0;
+        proxy->queried_ns = 0;
         g_clear_pointer(&proxy->control, vg_proxy_control_close);
     }
     g_hash_table_remove_all(source->sockets);
@@ -569,7 +570,7 @@ static const struct vg_gpu_source_ops gpu_proxy_ops = {
     .name = NAME,
     .ready = gpu_proxy_ready,
     .fd = gpu_proxy_fd,
-    .ask = gpu_proxy_ask_all,
+    .ask = gpu_proxy_query_all,
     .take = gpu_proxy_take_all,
     .awaits = gpu_proxy_awaits,
     .missed_ns = gpu_proxy_missed_ns,

@@ -39,12 +39,12 @@
 #define RING_BYTES  (128 * 1024)
 #define RINGS_BYTES (16 * 1024 * 1024)
 /* Check for new drivers this often. */
-#define LOOK_NS (10 * VG_NS_PER_S)
+#define DRIVERS_NS (10 * VG_NS_PER_S)
 /* The pause after a first failure; it doubles each time, up to this many times as long. */
 #define RETRY_NS  (30 * VG_NS_PER_S)
 #define RETRY_MAX 32
 /* This many windows in a row above the budget are too many. */
-#define DEAR_WINDOWS 3
+#define EXPENSIVE_WINDOWS 3
 /* The maximum number of known threads, and the number of those checked in each window. */
 #define THREADS_MAX   8192
 #define SWEEP_THREADS 1024
@@ -84,7 +84,7 @@ struct source {
     uint64_t generation;
     int64_t opened_ns;
     int64_t fed_ns; /* end of what the ledger contains */
-    int64_t look_ns;
+    int64_t drivers_ns;
     uint32_t swept;
     struct vg_perf_counts told;
     uint64_t lost;                  /* in this window */
@@ -95,7 +95,7 @@ struct source {
     /* Its cost: */
     int64_t drain_ns; /* in this window */
     int64_t spent_ns; /* in the kernel, in the last window */
-    unsigned dear_windows;
+    unsigned expensive_windows;
 };
 
 /* ---- the kernel's rings ---- */
@@ -216,7 +216,7 @@ meet_thread(struct source *s, const struct vg_event *event)
 /* Returns whether the thread of the event is the owner, as when it makes a request or allocates
  * memory. Later events come from any thread that was interrupted. */
 static bool
-tells_owner(const struct vg_event *event)
+names_owner(const struct vg_event *event)
 {
     return event->gpu.op <= VG_GPU_SUBMITTED || event->gpu.op >= VG_GPU_MEMORY_MADE;
 }
@@ -230,7 +230,7 @@ take(struct source *s, struct vg_event *event)
     }
     if (event->type != VG_EVENT_GPU)
         return;
-    if (!tells_owner(event) || !meet_thread(s, event))
+    if (!names_owner(event) || !meet_thread(s, event))
         event->tid = event->pid = VG_NONE;
     event->gpu.device = common_device(s, event->gpu.device, !(event->gpu.flags & VG_GPU_OF_FENCE));
     if (is_queue(s, event)) {
@@ -470,7 +470,7 @@ gpu_trace_set_gpus(GArray *gpus, double confidence)
 
 /* Sets the fraction of the window's records that were not lost. */
 static void
-gpu_trace_tell_confidence(const struct source *s, struct vg_window *own)
+gpu_trace_set_confidence(const struct source *s, struct vg_window *own)
 {
     const struct vg_perf_counts *counts = vg_perf_merge_counts(s->merge);
     double seen = (double)(counts->records - s->told.records), lost = (double)s->lost;
@@ -492,7 +492,7 @@ gpu_trace_close_window(struct source *s, int64_t end_ns, struct vg_window *windo
 
     vg_window_init(&own, false);
     vg_gpu_ledger_close_window(s->ledger, end_ns, &own);
-    gpu_trace_tell_confidence(s, &own);
+    gpu_trace_set_confidence(s, &own);
     hand_over(s, &own, window);
     window->lost_events += s->lost;
     window->discontinuities += own.discontinuities + counts->rejected - s->told.rejected;
@@ -511,7 +511,7 @@ gpu_trace_close_window(struct source *s, int64_t end_ns, struct vg_window *windo
 /* ---- opening and closing ---- */
 
 static void
-gpu_trace_let_go(struct source *s)
+gpu_trace_release(struct source *s)
 {
     if (s->handle)
         s->rings->close(s->handle);
@@ -561,11 +561,11 @@ open_rings(struct source *s, int64_t now_ns, GError **err)
     s->unknown_device = false;
     s->told = (struct vg_perf_counts){0};
     s->opened_ns = s->fed_ns = now_ns;
-    s->look_ns = now_ns + LOOK_NS;
+    s->drivers_ns = now_ns + DRIVERS_NS;
     s->lost = 0;
     s->lost_last = false;
     s->drain_ns = s->spent_ns = 0;
-    s->dear_windows = 0;
+    s->expensive_windows = 0;
     return 0;
 }
 
@@ -575,7 +575,7 @@ fall(struct source *s, int64_t now_ns, bool less, char *take_problem)
 {
     if (s->handle && now_ns - s->opened_ns > s->backoff_ns)
         s->backoff_ns = 0;
-    gpu_trace_let_go(s);
+    gpu_trace_release(s);
     s->backoff_ns = CLAMP(s->backoff_ns * 2, s->first_retry_ns, s->first_retry_ns * RETRY_MAX);
     s->retry_ns = now_ns + s->backoff_ns;
     g_free(s->problem);
@@ -600,7 +600,7 @@ try_to_open(struct source *s, int64_t now_ns)
     /* Detect soon a driver that is loaded later. */
     if (none) {
         s->backoff_ns = 0;
-        s->retry_ns = now_ns + MIN(LOOK_NS, s->first_retry_ns);
+        s->retry_ns = now_ns + MIN(DRIVERS_NS, s->first_retry_ns);
     }
 }
 
@@ -617,15 +617,15 @@ are_same(const GArray *a, const GArray *b)
 
 /* Opens the tracepoints again if a driver was loaded later, to include its own. */
 static void
-look_again(struct source *s, int64_t now_ns)
+reopen_if_changed(struct source *s, int64_t now_ns)
 {
     const char *tracefs = tracefs_of(s, NULL);
 
-    s->look_ns = now_ns + LOOK_NS;
+    s->drivers_ns = now_ns + DRIVERS_NS;
     g_autoptr(GArray) found = tracefs ? vg_gpu_tracepoints_find(tracefs) : NULL;
     if (!found || are_same(found, s->tracepoints))
         return;
-    gpu_trace_let_go(s);
+    gpu_trace_release(s);
     try_to_open(s, now_ns);
 }
 
@@ -636,8 +636,8 @@ keep_budget(struct source *s, int64_t now_ns, int64_t span_ns)
     double cost = (double)(s->drain_ns + s->spent_ns) / (double)MAX(span_ns, 1);
 
     s->drain_ns = 0;
-    s->dear_windows = s->budget > 0 && cost > s->budget ? s->dear_windows + 1 : 0;
-    if (s->dear_windows >= DEAR_WINDOWS)
+    s->expensive_windows = s->budget > 0 && cost > s->budget ? s->expensive_windows + 1 : 0;
+    if (s->expensive_windows >= EXPENSIVE_WINDOWS)
         fall(s, now_ns, true,
              g_strdup_printf("paused: they took %.1f %% of a core, more than the budget of %g %%",
                              cost * 100, s->budget * 100));
@@ -707,8 +707,8 @@ gpu_trace_read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self
     keep_budget(s, now_ns, window->end_ns - window->begin_ns);
     if (s->handle && s->rings->follow_cpus(s->handle, &err) < 0)
         fall(s, now_ns, true, g_strdup(err->message));
-    if (s->handle && now_ns >= s->look_ns)
-        look_again(s, now_ns);
+    if (s->handle && now_ns >= s->drivers_ns)
+        reopen_if_changed(s, now_ns);
 }
 
 static int64_t
@@ -738,7 +738,7 @@ gpu_trace_describe(const vg_gpu_source *base, GString *text)
 static void
 gpu_trace_close_source(vg_gpu_source *base)
 {
-    gpu_trace_let_go((struct source *)base);
+    gpu_trace_release((struct source *)base);
 }
 
 static void
@@ -746,7 +746,7 @@ gpu_trace_free_source(vg_gpu_source *base)
 {
     struct source *s = (struct source *)base;
 
-    gpu_trace_let_go(s);
+    gpu_trace_release(s);
     vg_gpu_cards_free(s->cards);
     g_hash_table_unref(s->vms);
     g_free(s->problem);

@@ -36,8 +36,8 @@
 /* The total of the last reading. */
 struct venus_vm {
     int64_t cpu_ns;
-    int64_t untold_ns; /* the part after the end of the last window */
-    int64_t told_ns;   /* end of the reported time */
+    int64_t unreported_ns; /* the part after the end of the last window */
+    int64_t reported_ns;   /* end of the reported time */
     uint64_t generation;
 };
 
@@ -106,16 +106,16 @@ venus_advance(struct venus_source *source, uint32_t vm_id, int64_t cpu_ns, int64
 {
     void *key = GUINT_TO_POINTER(vm_id);
     struct venus_vm *vm = g_hash_table_lookup(source->vms, key);
-    const int64_t all_ns = vm ? MAX(cpu_ns - vm->cpu_ns, 0) + vm->untold_ns : 0;
+    const int64_t all_ns = vm ? MAX(cpu_ns - vm->cpu_ns, 0) + vm->unreported_ns : 0;
 
     if (!vm) {
         vm = g_new0(struct venus_vm, 1);
-        vm->told_ns = now_ns;
+        vm->reported_ns = now_ns;
         g_hash_table_insert(source->vms, key, vm);
     }
-    const int64_t more_ns = vg_gpu_window_share(all_ns, vm->told_ns, end_ns, now_ns);
-    vm->untold_ns = all_ns - more_ns;
-    vm->told_ns = MAX(vm->told_ns, MIN(end_ns, now_ns));
+    const int64_t more_ns = vg_gpu_window_share(all_ns, vm->reported_ns, end_ns, now_ns);
+    vm->unreported_ns = all_ns - more_ns;
+    vm->reported_ns = MAX(vm->reported_ns, MIN(end_ns, now_ns));
     vm->cpu_ns = cpu_ns;
     vm->generation = source->generation;
     return more_ns;
@@ -126,7 +126,7 @@ venus_advance(struct venus_source *source, uint32_t vm_id, int64_t cpu_ns, int64
 
 /* Returns whether another source reports GPU work that may be the VM's Venus work. */
 static bool
-venus_is_told(const struct vg_vm_sample *vm)
+venus_is_reported(const struct vg_vm_sample *vm)
 {
     for (guint i = 0; i < vm->gpus->len; i++) {
         const struct vg_gpu_sample *gpu = &g_array_index(vm->gpus, struct vg_gpu_sample, i);
@@ -148,11 +148,11 @@ venus_add(GArray *gpus, const struct vg_gpu_sample *more)
 }
 
 static void
-venus_tell(struct venus_source *source, const struct vg_proc_vm *vm,
-           const struct venus_reading *reading, int64_t cpu_ns, struct vg_window *window)
+venus_report(struct venus_source *source, const struct vg_proc_vm *vm,
+             const struct venus_reading *reading, int64_t cpu_ns, struct vg_window *window)
 {
     struct vg_vm_sample *sample = vg_gpu_window_vm(window, vm);
-    const bool stands = !venus_is_told(sample);
+    const bool stands = !venus_is_reported(sample);
     struct vg_gpu_sample more = {.device = NAME,
                                  .engine = ENGINE,
                                  .busy_ns = stands ? cpu_ns : 0,
@@ -199,7 +199,7 @@ venus_read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self, in
         const int64_t cpu_ns =
             venus_advance(source, vm->id, reading.cpu_ns, window->end_ns, now_ns);
         if (reading.any)
-            venus_tell(source, vm, &reading, cpu_ns, window);
+            venus_report(source, vm, &reading, cpu_ns, window);
         vg_thread_beat(self);
     }
     venus_forget_gone(source);

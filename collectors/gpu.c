@@ -36,13 +36,13 @@ struct gpu {
     int64_t cpu_ns; /* of the thread, at the end of the last window */
     bool was_late;  /* the last window ended before it could be read */
     bool is_late;   /* this window and the one before ended late */
-    struct vg_reported_state told;
+    struct vg_reported_state reported;
 };
 
 /* ---- what it says ---- */
 
 static void
-gpu_tell_health(struct gpu *gpu, const struct vg_report_sink *sink, const char *trouble)
+gpu_report_health(struct gpu *gpu, const struct vg_report_sink *sink, const char *trouble)
 {
     g_autoptr(GString) text = g_string_new(trouble);
     GPtrArray *states = vg_source_states_new();
@@ -67,7 +67,7 @@ gpu_tell_health(struct gpu *gpu, const struct vg_report_sink *sink, const char *
                              source->trouble, g_strdup(text->str + at));
         less = lacks || less;
     }
-    vg_report_put_sources(&gpu->told, sink, gpu->base.ops->name,
+    vg_report_put_sources(&gpu->reported, sink, gpu->base.ops->name,
                           less ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text->str, states);
 }
 
@@ -129,7 +129,7 @@ gpu_sample(struct gpu *gpu, vg_thread *self)
 
 /* Finds the sources that may see something now, and makes them query others. */
 static void
-ask_who_is_ready(struct gpu *gpu, vg_thread *self)
+find_ready_sources(struct gpu *gpu, vg_thread *self)
 {
     for (unsigned i = 0; i < gpu->n_sources; i++) {
         gpu->ready[i] = gpu->sources[i]->ops->ready(gpu->sources[i], vg_clock_monotonic_ns());
@@ -157,7 +157,7 @@ gpu_close_window(struct gpu *gpu, vg_thread *self, const struct vg_report_sink *
     for (unsigned i = 0; i < gpu->n_sources; i++)
         any = any || gpu->ready[i];
     if (any && vg_proc_scan_update(gpu->scan, vg_clock_monotonic_ns(), &err) < 0) {
-        gpu_tell_health(gpu, sink, err->message);
+        gpu_report_health(gpu, sink, err->message);
         return begin_ns;
     }
     for (unsigned i = 0; i < gpu->n_sources; i++) {
@@ -167,7 +167,7 @@ gpu_close_window(struct gpu *gpu, vg_thread *self, const struct vg_report_sink *
         vg_thread_beat(self);
     }
     vg_gpu_window_finish(&report->window);
-    gpu_tell_health(gpu, sink, NULL);
+    gpu_report_health(gpu, sink, NULL);
     gpu_describe(gpu, &report->window, &report->provenance);
     report->clock_offset_ns = end->offset_ns;
     if (begin_ns > 0)
@@ -281,12 +281,12 @@ gpu_run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *s
     int64_t begin_ns = 0; /* 0: nothing has been read yet */
     struct vg_window_end end = vg_window_grid_next(gpu->grid, vg_clock_monotonic_ns());
 
-    vg_report_put_state(&gpu->told, sink, gpu->base.ops->name, VG_COLLECTOR_STARTING,
+    vg_report_put_state(&gpu->reported, sink, gpu->base.ops->name, VG_COLLECTOR_STARTING,
                         VG_TROUBLE_NONE, "searching for GPUs");
     while (wait_for_end(gpu, self, end.at_ns)) {
         /* If the thread overslept or waited for answers, the missed windows become one. */
         const bool was_late = vg_clock_monotonic_ns() >= end.at_ns + gpu->window_ns;
-        ask_who_is_ready(gpu, self);
+        find_ready_sources(gpu, self);
         if (!wait_for_answers(gpu, self))
             break;
         gpu->is_late = was_late && gpu->was_late;
@@ -318,7 +318,7 @@ free_gpu(vg_collector *collector)
         vg_gpu_source_free(gpu->sources[i]);
     vg_proc_scan_free(gpu->scan);
     vg_window_grid_unref(gpu->grid);
-    g_free(gpu->told.text);
+    g_free(gpu->reported.text);
     if (gpu->wake_fd >= 0)
         close(gpu->wake_fd);
     g_free(gpu);

@@ -38,14 +38,14 @@ struct virt {
     vg_virt_ear *ear;
     char *last_hash; /* hash of the last reported inventory, or NULL */
     bool is_cut;     /* virtnodedevd was not connected when the connection was opened */
-    struct vg_reported_state told;
+    struct vg_reported_state reported;
 };
 
 static void
-libvirt_tell_state(struct virt *v, const struct vg_report_sink *sink, enum vg_collector_state state,
-                   enum vg_trouble trouble, const char *text)
+libvirt_report_state(struct virt *v, const struct vg_report_sink *sink,
+                     enum vg_collector_state state, enum vg_trouble trouble, const char *text)
 {
-    vg_report_put_state(&v->told, sink, v->base.ops->name, state, trouble, text);
+    vg_report_put_state(&v->reported, sink, v->base.ops->name, state, trouble, text);
 }
 
 /* ---- the connection ---- */
@@ -149,15 +149,15 @@ read_everything(struct virt *v, virConnectPtr connection, bool is_new,
     g_autofree char *text = g_strdup_printf("connected to %s, %u domain%s, %u GPU%s%s%s", v->uri,
                                             vms, vms == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s",
                                             missing ? "; " : "", missing ? missing : "");
-    libvirt_tell_state(v, sink, missing ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, VG_TROUBLE_NONE,
-                       text);
+    libvirt_report_state(v, sink, missing ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK,
+                         VG_TROUBLE_NONE, text);
     report_inventory(v, sink, g_steal_pointer(&inventory));
     return true;
 }
 
 /* Handles an event. Returns false if the connection is lost. */
 static bool
-libvirt_hear(struct virt *v, vg_virt_news *take_news, const struct vg_report_sink *sink)
+libvirt_handle(struct virt *v, vg_virt_news *take_news, const struct vg_report_sink *sink)
 {
     g_autoptr(vg_virt_news) news = take_news;
 
@@ -192,7 +192,7 @@ wait_for_news(struct virt *v, vg_thread *self, const struct vg_report_sink *sink
         if (left_ns <= 0)
             break;
         vg_virt_news *news = vg_virt_ear_get(v->ear, MIN(left_ns, BEAT_NS));
-        if (news && !libvirt_hear(v, news, sink))
+        if (news && !libvirt_handle(v, news, sink))
             return false;
         if (news && !heard) {
             due_ns = MIN(due_ns, vg_clock_monotonic_ns() + DEBOUNCE_NS);
@@ -227,7 +227,7 @@ libvirt_run(vg_collector *collector, vg_thread *self, const struct vg_report_sin
     int64_t retry_ns = RETRY_MIN_NS;
 
     g_autofree char *starting = g_strdup_printf("connecting to %s", v->uri);
-    libvirt_tell_state(v, sink, VG_COLLECTOR_STARTING, VG_TROUBLE_NONE, starting);
+    libvirt_report_state(v, sink, VG_COLLECTOR_STARTING, VG_TROUBLE_NONE, starting);
     while (!vg_thread_stopping(self)) {
         g_autoptr(GError) err = NULL;
         virConnectPtr connection = NULL;
@@ -242,8 +242,8 @@ libvirt_run(vg_collector *collector, vg_thread *self, const struct vg_report_sin
         }
         if (!err)
             continue;
-        libvirt_tell_state(v, sink, VG_COLLECTOR_FAILED, (enum vg_trouble)vg_error_detail(err),
-                           err->message);
+        libvirt_report_state(v, sink, VG_COLLECTOR_FAILED, (enum vg_trouble)vg_error_detail(err),
+                             err->message);
         if (!vg_thread_sleep_until(self, vg_clock_monotonic_ns() + retry_ns))
             break;
         retry_ns = MIN(retry_ns * 2, RETRY_MAX_NS);
@@ -264,7 +264,7 @@ free_virt(vg_collector *collector)
     vg_virt_ear_free(v->ear);
     vg_virt_reader_free(v->reader);
     g_free(v->last_hash);
-    g_free(v->told.text);
+    g_free(v->reported.text);
     g_free(v->uri);
     g_free(v);
 }

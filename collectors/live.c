@@ -29,7 +29,7 @@
 /* The minimum time between two reads of a source, whatever its descriptor reports. */
 #define DRAIN_NS VG_NS_PER_MS
 /* The number of successive windows above the budget after which less is measured. */
-#define DEAR_WINDOWS 3
+#define EXPENSIVE_WINDOWS 3
 /* The maximum number of effort levels of a source. */
 #define LEVELS_MAX 8
 #define EXCESS_LEN 160
@@ -69,15 +69,15 @@ struct live {
      * used, and its levels count. */
     unsigned thrift;
     char excess[2 * LEVELS_MAX][EXCESS_LEN]; /* by thrift: what was too expensive, and when */
-    unsigned dear_windows;                   /* successive windows above the budget */
-    int64_t dear_ns;                         /* their duration, and their cost */
-    int64_t dear_cost_ns;
+    unsigned expensive_windows;              /* successive windows above the budget */
+    int64_t expensive_ns;                    /* their duration, and their cost */
+    int64_t expensive_cost_ns;
     int64_t cheap_since_ns; /* 0: not cheap */
     int64_t cheap_wait_ns;
     int64_t raised_ns; /* time of the last increase */
     struct vg_live_host host;
     vg_cpu_limits *limits;
-    struct vg_reported_state told;
+    struct vg_reported_state reported;
 };
 
 static vg_cpu_source *
@@ -150,7 +150,7 @@ fall(struct live *live, unsigned rung, const GError *why)
 
 /* Opens a source and takes the counts with which the next window starts. */
 static bool
-stand_on(struct live *live, unsigned rung, vg_thread *self)
+live_switch_to(struct live *live, unsigned rung, vg_thread *self)
 {
     vg_cpu_source *source = source_at(live, rung);
     g_autoptr(GError) err = NULL;
@@ -177,7 +177,7 @@ climb(struct live *live, vg_thread *self)
 
     for (unsigned i = 0; i < live->at; i++) {
         if (level_of(live, i, &level) && vg_clock_monotonic_ns() >= live->rungs[i].retry_ns &&
-            stand_on(live, i, self))
+            live_switch_to(live, i, self))
             return;
     }
 }
@@ -196,7 +196,7 @@ set_thrift(struct live *live, unsigned thrift, vg_thread *self)
         if (apply_level(live, live->at, &err) < 0)
             fall(live, live->at, err);
     } else {
-        stand_on(live, last, self);
+        live_switch_to(live, last, self);
     }
 }
 
@@ -207,12 +207,12 @@ live_add_cost(struct live *live, int64_t cost_ns, int64_t span_ns, int64_t now_n
     double cost = (double)cost_ns / (double)MAX(span_ns, 1);
 
     if (cost <= live->budget) {
-        live->dear_windows = 0;
-        live->dear_ns = live->dear_cost_ns = 0;
+        live->expensive_windows = 0;
+        live->expensive_ns = live->expensive_cost_ns = 0;
     } else {
-        live->dear_windows++;
-        live->dear_ns += span_ns;
-        live->dear_cost_ns += cost_ns;
+        live->expensive_windows++;
+        live->expensive_ns += span_ns;
+        live->expensive_cost_ns += cost_ns;
     }
     if (cost > live->budget * CHEAP_PART)
         live->cheap_since_ns = 0;
@@ -229,8 +229,8 @@ live_must_save(const struct live *live, bool raised_in_vain)
     bool leaves = !last && live->thrift + 1 >= ops->levels;
     unsigned most = levels_above(live) + source_at(live, live->n_rungs - 1)->ops->levels - 1;
 
-    return live->dear_windows >= DEAR_WINDOWS && live->thrift < most &&
-           (!leaves || raised_in_vain || live->dear_ns >= live->patience_ns);
+    return live->expensive_windows >= EXPENSIVE_WINDOWS && live->thrift < most &&
+           (!leaves || raised_in_vain || live->expensive_ns >= live->patience_ns);
 }
 
 static void
@@ -241,7 +241,8 @@ live_note_excess(struct live *live)
     vg_utc_format(vg_clock_realtime_ns() / VG_NS_PER_S * VG_NS_PER_S, now);
     snprintf(live->excess[live->thrift], EXCESS_LEN,
              "%s took %.2f %% of a core at %s, more than the budget of %.3g %%",
-             name_at(live, live->at), 100 * (double)live->dear_cost_ns / (double)live->dear_ns, now,
+             name_at(live, live->at),
+             100 * (double)live->expensive_cost_ns / (double)live->expensive_ns, now,
              live->budget * 100);
 }
 
@@ -261,8 +262,8 @@ keep_budget(struct live *live, int64_t cost_ns, int64_t span_ns, vg_thread *self
                                   : live->patience_ns;
         live_note_excess(live);
         live->raised_ns = 0;
-        live->dear_windows = 0;
-        live->dear_ns = live->dear_cost_ns = 0;
+        live->expensive_windows = 0;
+        live->expensive_ns = live->expensive_cost_ns = 0;
         set_thrift(live, live->thrift + 1, self);
     } else if (live->thrift > 0 && live->cheap_since_ns > 0 &&
                now_ns - live->cheap_since_ns >= live->cheap_wait_ns) {
@@ -326,16 +327,16 @@ live_sources(const struct live *live)
 }
 
 static void
-live_tell_state(struct live *live, const struct vg_report_sink *sink, enum vg_collector_state state,
-                const char *text)
+live_report_state(struct live *live, const struct vg_report_sink *sink,
+                  enum vg_collector_state state, const char *text)
 {
-    vg_report_put_sources(&live->told, sink, live->base.ops->name, state, text,
+    vg_report_put_sources(&live->reported, sink, live->base.ops->name, state, text,
                           state == VG_COLLECTOR_STARTING ? NULL : live_sources(live));
 }
 
 static void
-live_tell_health(struct live *live, const struct vg_report_sink *sink,
-                 const struct vg_provenance *provenance)
+live_report_health(struct live *live, const struct vg_report_sink *sink,
+                   const struct vg_provenance *provenance)
 {
     unsigned vms = vg_proc_scan_vms(live->scan)->len;
     const char *const gaps[] = {
@@ -358,17 +359,17 @@ live_tell_health(struct live *live, const struct vg_report_sink *sink,
         well ? g_strdup_printf("%u VM%s, by ", vms, vms == 1 ? "" : "s") : g_strdup("by ");
     g_string_prepend(text, name_at(live, live->at));
     g_string_prepend(text, head);
-    live_tell_state(live, sink, well ? VG_COLLECTOR_OK : VG_COLLECTOR_DEGRADED, text->str);
+    live_report_state(live, sink, well ? VG_COLLECTOR_OK : VG_COLLECTOR_DEGRADED, text->str);
 }
 
 /* Reports that nothing works, not even the last source. */
 static void
-tell_failure(struct live *live, const struct vg_report_sink *sink)
+live_report_failure(struct live *live, const struct vg_report_sink *sink)
 {
     g_autofree char *less = shortcomings(live);
 
-    live_tell_state(live, sink, VG_COLLECTOR_FAILED,
-                    less ? less + strlen("; ") : "there is no source");
+    live_report_state(live, sink, VG_COLLECTOR_FAILED,
+                      less ? less + strlen("; ") : "there is no source");
 }
 
 /* Fills the window with what happened since the last one. Returns false if the source does not work
@@ -405,7 +406,7 @@ live_close_window(struct live *live, vg_thread *self, const struct vg_report_sin
 
     vg_window_init(&report->window, false);
     if (vg_proc_scan_update(live->scan, vg_clock_monotonic_ns(), &err) < 0) {
-        live_tell_state(live, sink, VG_COLLECTOR_FAILED, err->message);
+        live_report_state(live, sink, VG_COLLECTOR_FAILED, err->message);
         live->missed++;
         return 0;
     }
@@ -429,9 +430,9 @@ live_close_window(struct live *live, vg_thread *self, const struct vg_report_sin
     climb(live, self);
     live->cpu_ns = vg_clock_thread_cpu_ns();
     if (live->at == live->n_rungs)
-        tell_failure(live, sink);
+        live_report_failure(live, sink);
     else if (filled)
-        live_tell_health(live, sink, &report->provenance);
+        live_report_health(live, sink, &report->provenance);
     if (filled)
         sink->put(sink->data, g_steal_pointer(&report));
     return live->at < live->n_rungs ? end_ns : 0;
@@ -534,7 +535,7 @@ live_run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *
     int64_t begin_ns = 0; /* 0: nothing has been measured yet */
     struct vg_window_end end = vg_window_grid_next(live->grid, vg_clock_monotonic_ns());
 
-    live_tell_state(live, sink, VG_COLLECTOR_STARTING, "waiting for the first window");
+    live_report_state(live, sink, VG_COLLECTOR_STARTING, "waiting for the first window");
     while (wait_for_end(live, self, end.at_ns)) {
         /* If the thread overslept, the missed windows become one long window. */
         end = vg_window_grid_last(live->grid, vg_clock_monotonic_ns());
@@ -571,7 +572,7 @@ free_live(vg_collector *collector)
     vg_cpu_limits_free(live->limits);
     g_free(live->proc);
     g_array_unref(live->hints);
-    g_free(live->told.text);
+    g_free(live->reported.text);
     if (live->wake_fd >= 0)
         close(live->wake_fd);
     g_free(live);

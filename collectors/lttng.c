@@ -65,7 +65,7 @@ struct lttng {
     vg_window_grid *grid; /* NULL: another host's windows end at multiples of its own clock */
     vg_topology *topology;
     vg_proc_scan *scan; /* NULL: another host is traced */
-    struct vg_reported_state told;
+    struct vg_reported_state reported;
     int64_t passed_ns; /* end of the newest window; INT64_MIN: none yet */
     uint64_t missed;   /* number of windows missed since the first one */
     uint64_t gaps;
@@ -91,9 +91,10 @@ struct reading {
 };
 
 static void
-lttng_tell_state(const struct reading *reading, enum vg_collector_state state, const char *text)
+lttng_report_state(const struct reading *reading, enum vg_collector_state state, const char *text)
 {
-    vg_report_put_state(&reading->lttng->told, reading->sink, NAME, state, VG_TROUBLE_NONE, text);
+    vg_report_put_state(&reading->lttng->reported, reading->sink, NAME, state, VG_TROUBLE_NONE,
+                        text);
 }
 
 /* ---- what runs in a handler of a signal ---- */
@@ -183,7 +184,7 @@ find_fault(const struct reading *reading)
 }
 
 static void
-lttng_tell_health(const struct reading *reading)
+lttng_report_health(const struct reading *reading)
 {
     const struct lttng *lttng = reading->lttng;
     g_autofree char *fault = find_fault(reading);
@@ -195,7 +196,7 @@ lttng_tell_health(const struct reading *reading)
                                lttng->missed, lttng->gaps);
     if (fault)
         g_string_append_printf(text, "; %s", fault);
-    lttng_tell_state(reading, fault ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text->str);
+    lttng_report_state(reading, fault ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text->str);
 }
 
 /* Counts the windows of the grid between the previous window and this one. */
@@ -234,14 +235,14 @@ report_window(struct reading *reading, struct vg_window *take_window)
     report->provenance.missed = missed;
     reading->windows++;
     reading->sink->put(reading->sink->data, report);
-    lttng_tell_health(reading);
+    lttng_report_health(reading);
 }
 
 /* ---- one session ---- */
 
 /* Detects that the streams have stopped although the relay daemon answers. */
 static void
-watch_silence(struct reading *reading)
+check_progress(struct reading *reading)
 {
     const vg_recording *live = reading->live;
     const struct lttng *lttng = reading->lttng;
@@ -260,7 +261,7 @@ watch_silence(struct reading *reading)
         "connected to %s, but no data came for more than %d s: check that the session is started "
         "and the traced host is running",
         live->name, (int)(limit_ns / VG_NS_PER_S));
-    lttng_tell_state(reading, VG_COLLECTOR_FAILED, text);
+    lttng_report_state(reading, VG_COLLECTOR_FAILED, text);
 }
 
 static int
@@ -277,10 +278,10 @@ check_place(const struct reading *reading, GError **err)
 static void
 wait_for_news(struct reading *reading)
 {
-    if (reading->windows == 0 && reading->lttng->told.state != VG_COLLECTOR_FAILED)
-        lttng_tell_state(reading, VG_COLLECTOR_STARTING,
-                         "connected; the first window is not complete yet");
-    watch_silence(reading);
+    if (reading->windows == 0 && reading->lttng->reported.state != VG_COLLECTOR_FAILED)
+        lttng_report_state(reading, VG_COLLECTOR_STARTING,
+                           "connected; the first window is not complete yet");
+    check_progress(reading);
     vg_thread_sleep_until(reading->self, vg_clock_monotonic_ns() + POLL_NS);
 }
 
@@ -395,8 +396,8 @@ read_session(struct lttng *lttng, vg_thread *self, const struct vg_report_sink *
 /* ---- the collector ---- */
 
 static void
-tell_end(struct lttng *lttng, const struct vg_report_sink *sink, uint64_t windows,
-         const GError *error)
+lttng_report_end(struct lttng *lttng, const struct vg_report_sink *sink, uint64_t windows,
+                 const GError *error)
 {
     const char *url = lttng->session_url;
     g_autofree char *text = NULL;
@@ -409,7 +410,7 @@ tell_end(struct lttng *lttng, const struct vg_report_sink *sink, uint64_t window
         text = g_strdup_printf("the session %s has ended; waiting for a new one", url);
     else
         text = g_strdup_printf("the live session %s does not exist yet; waiting for it", url);
-    vg_report_put_state(&lttng->told, sink, NAME, VG_COLLECTOR_FAILED, VG_TROUBLE_NONE, text);
+    vg_report_put_state(&lttng->reported, sink, NAME, VG_COLLECTOR_FAILED, VG_TROUBLE_NONE, text);
 }
 
 static void
@@ -418,7 +419,7 @@ lttng_run(vg_collector *collector, vg_thread *self, const struct vg_report_sink 
     struct lttng *lttng = (struct lttng *)collector;
     int64_t pause_ns = RETRY_MIN_NS;
 
-    vg_report_put_state(&lttng->told, sink, NAME, VG_COLLECTOR_STARTING, VG_TROUBLE_NONE,
+    vg_report_put_state(&lttng->reported, sink, NAME, VG_COLLECTOR_STARTING, VG_TROUBLE_NONE,
                         "connecting");
     while (!vg_thread_stopping(self)) {
         g_autoptr(GError) error = NULL;
@@ -427,7 +428,7 @@ lttng_run(vg_collector *collector, vg_thread *self, const struct vg_report_sink 
         int status = read_session(lttng, self, sink, &windows, &error);
         if (vg_thread_stopping(self))
             break;
-        tell_end(lttng, sink, windows, status < 0 ? error : NULL);
+        lttng_report_end(lttng, sink, windows, status < 0 ? error : NULL);
         pause_ns = windows > 0 ? RETRY_MIN_NS : pause_ns;
         vg_thread_sleep_until(self, vg_clock_monotonic_ns() + pause_ns);
         pause_ns = MIN(2 * pause_ns, RETRY_MAX_NS);
@@ -447,7 +448,7 @@ free_lttng(vg_collector *collector)
     g_free(lttng->boot_id);
     vg_aliases_unref(lttng->aliases);
     vg_window_grid_unref(lttng->grid);
-    g_free(lttng->told.text);
+    g_free(lttng->reported.text);
     g_free(lttng);
 }
 

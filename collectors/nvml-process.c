@@ -18,7 +18,7 @@ struct process {
     struct vg_nvml_use use;
     char comm[VG_COMM_LEN];  /* when it was first seen */
     bool of_vm;              /* when the list was made */
-    bool told;               /* in the present answer */
+    bool reported;           /* in the present answer */
     unsigned long long time; /* of the newest sample */
     bool present;            /* in the present list */
 };
@@ -60,28 +60,28 @@ vg_nvml_processes_free(vg_nvml_processes *processes)
 /* ---- what they use ---- */
 
 static void
-take_use(vg_nvml_processes *processes, const struct vg_nvml_process_use *told,
+take_use(vg_nvml_processes *processes, const struct vg_nvml_process_use *reported,
          unsigned long long after, int64_t now_ns)
 {
-    struct process *process = g_hash_table_lookup(processes->list, GUINT_TO_POINTER(told->pid));
+    struct process *process = g_hash_table_lookup(processes->list, GUINT_TO_POINTER(reported->pid));
 
     /* Some drivers return entries that were never filled in. */
-    if (!process || told->sm > 100)
+    if (!process || reported->sm > 100)
         return;
-    if (vg_nvml_news_is_new(&processes->news, after, told->time, &process->time, now_ns)) {
-        process->use.percent[VG_NVML_SM] = told->sm;
-        process->use.percent[VG_NVML_MEM_BW] = MIN(told->memory, 100);
-        process->use.percent[VG_NVML_ENC] = MIN(told->enc, 100);
-        process->use.percent[VG_NVML_DEC] = MIN(told->dec, 100);
+    if (vg_nvml_news_is_new(&processes->news, after, reported->time, &process->time, now_ns)) {
+        process->use.percent[VG_NVML_SM] = reported->sm;
+        process->use.percent[VG_NVML_MEM_BW] = MIN(reported->memory, 100);
+        process->use.percent[VG_NVML_ENC] = MIN(reported->enc, 100);
+        process->use.percent[VG_NVML_DEC] = MIN(reported->dec, 100);
         process->use.heard_ns = now_ns;
-        process->told = true;
-    } else if (told->time == process->time) {
+        process->reported = true;
+    } else if (reported->time == process->time) {
         /* The driver samples less often than it is queried. */
-        process->told = true;
+        process->reported = true;
     }
 }
 
-enum which { ALL, NEVER_HEARD, NOT_TOLD };
+enum which { ALL, NEVER_SAMPLED, NOT_REPORTED };
 
 /* Marks these processes as idle from now on. */
 static void
@@ -93,8 +93,8 @@ set_idle(const vg_nvml_processes *processes, enum which which, int64_t now_ns)
     g_hash_table_iter_init(&iter, processes->list);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         struct process *process = value;
-        if ((which == NEVER_HEARD && process->use.percent[VG_NVML_SM] >= 0) ||
-            (which == NOT_TOLD && process->told))
+        if ((which == NEVER_SAMPLED && process->use.percent[VG_NVML_SM] >= 0) ||
+            (which == NOT_REPORTED && process->reported))
             continue;
         for (unsigned i = 0; i < VG_NVML_ENGINE_MAX; i++)
             process->use.percent[i] = 0;
@@ -110,7 +110,7 @@ begin_answer(const vg_nvml_processes *processes)
 
     g_hash_table_iter_init(&iter, processes->list);
     while (g_hash_table_iter_next(&iter, NULL, &value))
-        ((struct process *)value)->told = false;
+        ((struct process *)value)->reported = false;
 }
 
 /* Queries the processes' use. The answer omits processes that were idle lately. If all were idle,
@@ -127,12 +127,12 @@ nvml_process_hear(vg_nvml_processes *processes, int64_t now_ns)
     if (answer == VG_NVML_NEVER)
         processes->no_use = (struct vg_nvml_lack){.lacks = true, .code = code};
     if (answer == VG_NVML_NOTHING)
-        set_idle(processes, NEVER_HEARD, now_ns);
+        set_idle(processes, NEVER_SAMPLED, now_ns);
     if (answer == VG_NVML_YES) {
         begin_answer(processes);
         for (unsigned i = 0; i < MIN(n, PROCESSES_MAX); i++)
             take_use(processes, &uses[i], after, now_ns);
-        set_idle(processes, NOT_TOLD, now_ns);
+        set_idle(processes, NOT_REPORTED, now_ns);
     }
     return answer == VG_NVML_LOST ? code : 0;
 }
@@ -189,21 +189,21 @@ new_process(const vg_nvml_processes *processes, unsigned pid)
 
 static void
 take_listed(const vg_nvml_processes *processes, const GPtrArray *vms,
-            const struct vg_nvml_process *told)
+            const struct vg_nvml_process *reported)
 {
     /* A process of another PID namespace has no pid here. */
-    if (told->pid == 0 || told->pid > INT32_MAX)
+    if (reported->pid == 0 || reported->pid > INT32_MAX)
         return;
-    struct process *process = g_hash_table_lookup(processes->list, GUINT_TO_POINTER(told->pid));
+    struct process *process = g_hash_table_lookup(processes->list, GUINT_TO_POINTER(reported->pid));
     if (!process && g_hash_table_size(processes->list) >= PROCESSES_MAX)
         return;
     if (!process)
-        process = new_process(processes, told->pid);
+        process = new_process(processes, reported->pid);
     /* A process that computes and draws is in both lists, with its whole memory in each. */
-    if (told->memory != VG_NVML_NOT_AVAILABLE)
-        process->use.memory_bytes = (int64_t)MIN(told->memory, INT64_MAX);
+    if (reported->memory != VG_NVML_NOT_AVAILABLE)
+        process->use.memory_bytes = (int64_t)MIN(reported->memory, INT64_MAX);
     process->use.peak_bytes = MAX(process->use.peak_bytes, process->use.memory_bytes);
-    process->of_vm = nvml_process_find_vm(vms, told->pid) != NULL;
+    process->of_vm = nvml_process_find_vm(vms, reported->pid) != NULL;
     process->present = true;
 }
 
@@ -213,30 +213,30 @@ list_processes(const vg_nvml_processes *processes, const GPtrArray *vms,
                int (*get)(vg_nvml_handle, unsigned *, struct vg_nvml_process *))
 {
     unsigned room = PROCESSES_MAX, n = room;
-    g_autofree struct vg_nvml_process *told = g_new0(struct vg_nvml_process, room);
+    g_autofree struct vg_nvml_process *reported = g_new0(struct vg_nvml_process, room);
 
     if (!get)
         return true;
-    int code = get(processes->handle, &n, told);
+    int code = get(processes->handle, &n, reported);
     if (code == VG_NVML_INSUFFICIENT_SIZE) {
         /* n is the number of processes. It may grow in the meantime. */
         room = MIN(n, PROCESSES_LISTED_MAX - PROCESSES_MAX) + PROCESSES_MAX;
         n = room;
-        g_free(told);
-        told = g_new0(struct vg_nvml_process, room);
-        code = get(processes->handle, &n, told);
+        g_free(reported);
+        reported = g_new0(struct vg_nvml_process, room);
+        code = get(processes->handle, &n, reported);
     }
     if (code != VG_NVML_SUCCESS)
         return vg_nvml_answer_of(code) == VG_NVML_NEVER;
     for (unsigned i = 0; i < MIN(n, room); i++)
-        take_listed(processes, vms, &told[i]);
+        take_listed(processes, vms, &reported[i]);
     return true;
 }
 
 /* Reports one of the host's own processes: its use, and, with the first engine, its memory. */
 static void
-tell_process(const vg_nvml_processes *processes, unsigned pid, struct process *process,
-             struct vg_window *window)
+nvml_process_report(const vg_nvml_processes *processes, unsigned pid, struct process *process,
+                    struct vg_window *window)
 {
     g_autoptr(GArray) gpus = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_sample));
 
@@ -268,7 +268,7 @@ vg_nvml_processes_read(vg_nvml_processes *processes, const GPtrArray *vms, struc
             vg_nvml_use_take(&process->use, processes->address, window_ns,
                              vg_gpu_window_vm(window, vm)->gpus);
         else
-            tell_process(processes, GPOINTER_TO_UINT(key), process, window);
+            nvml_process_report(processes, GPOINTER_TO_UINT(key), process, window);
     }
     bool complete = list_processes(processes, vms, processes->nvml->get_compute_processes);
     complete = list_processes(processes, vms, processes->nvml->get_graphics_processes) && complete;

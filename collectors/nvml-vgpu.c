@@ -95,16 +95,16 @@ nvml_vgpu_hear(int code, struct vg_nvml_lack *lack)
 /* ---- sampling ---- */
 
 static void
-take_use(vg_nvml_vgpus *vgpus, int value_type, const struct vg_nvml_vgpu_use *told,
+take_use(vg_nvml_vgpus *vgpus, int value_type, const struct vg_nvml_vgpu_use *use,
          unsigned long long after, int64_t now_ns)
 {
-    const union vg_nvml_value *const values[VG_NVML_ENGINE_MAX] = {[VG_NVML_SM] = &told->sm,
-                                                                   [VG_NVML_MEM_BW] = &told->memory,
-                                                                   [VG_NVML_ENC] = &told->enc,
-                                                                   [VG_NVML_DEC] = &told->dec};
-    struct vgpu *vgpu = find_vgpu(vgpus, told->instance);
+    const union vg_nvml_value *const values[VG_NVML_ENGINE_MAX] = {[VG_NVML_SM] = &use->sm,
+                                                                   [VG_NVML_MEM_BW] = &use->memory,
+                                                                   [VG_NVML_ENC] = &use->enc,
+                                                                   [VG_NVML_DEC] = &use->dec};
+    struct vgpu *vgpu = find_vgpu(vgpus, use->instance);
 
-    if (!vgpu || !vg_nvml_news_is_new(&vgpus->news, after, told->time, &vgpu->time, now_ns))
+    if (!vgpu || !vg_nvml_news_is_new(&vgpus->news, after, use->time, &vgpu->time, now_ns))
         return;
     for (unsigned i = 0; i < VG_NVML_ENGINE_MAX; i++) {
         double percent = vg_nvml_percent(value_type, values[i]);

@@ -84,7 +84,7 @@ vg_perf_watch_free(vg_perf_watch *watch)
 /* Notes the state of the thread and the time after the check. Earlier events have been recorded by
  * then and take precedence. */
 static void
-look(vg_perf_watch *watch, struct vcpu *vcpu)
+note_state(vg_perf_watch *watch, struct vcpu *vcpu)
 {
     struct vg_proc_stat stat;
     struct vg_proc_schedstat sched;
@@ -130,7 +130,7 @@ assume(vg_perf_watch *watch, struct vcpu *vcpu, vg_cpu_ledger *ledger)
         return;
     if (sched.timeslices != vcpu->timeslices || stat.state != 'R') {
         /* The thread was switched to or from. If this was not recorded, start again. */
-        look(watch, vcpu);
+        note_state(watch, vcpu);
         return;
     }
     if (sched.run_ns > vcpu->run_ns)
@@ -164,16 +164,16 @@ vg_perf_watch_begin_anew(vg_perf_watch *watch)
     g_hash_table_iter_init(&iter, watch->vcpus);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         ((struct vcpu *)value)->settled = false;
-        look(watch, value);
+        note_state(watch, value);
     }
 }
 
 /* ---- whom to watch ---- */
 
 static void
-tell_thread(vg_topology *topology, struct vm *vm, int32_t tid, bool is_vcpu, int32_t index)
+declare_thread(vg_topology *topology, struct vm *vm, int32_t tid, bool is_vcpu, int32_t index)
 {
-    const struct vg_declared_thread told = {
+    const struct vg_declared_thread declared = {
         .tid = tid,
         .pid = vm->pid,
         .name = vm->name,
@@ -182,13 +182,13 @@ tell_thread(vg_topology *topology, struct vm *vm, int32_t tid, bool is_vcpu, int
         .vcpu_index = index,
     };
 
-    vm->process_id = vg_topology_declare(topology, &told)->id;
+    vm->process_id = vg_topology_declare(topology, &declared)->id;
 }
 
 /* Declares the VM's other threads, so that they are known before they run for the first time. For
  * threads created later, the records of switches from them show their process. */
 static void
-tell_threads(const vg_perf_watch *watch, vg_topology *topology, struct vm *vm)
+declare_threads(const vg_perf_watch *watch, vg_topology *topology, struct vm *vm)
 {
     g_autofree char *path = g_strdup_printf("%s/%d/task", watch->proc, vm->pid);
     DIR *dir = opendir(path);
@@ -196,7 +196,7 @@ tell_threads(const vg_perf_watch *watch, vg_topology *topology, struct vm *vm)
     for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
         gint64 tid;
         if (g_ascii_string_to_signed(entry->d_name, 10, 1, VG_TID_LIMIT, &tid, NULL))
-            tell_thread(topology, vm, (int32_t)tid, false, VG_NONE);
+            declare_thread(topology, vm, (int32_t)tid, false, VG_NONE);
     }
     if (dir)
         closedir(dir);
@@ -220,7 +220,7 @@ see_vm(vg_perf_watch *watch, vg_topology *topology, const struct vg_proc_vm *see
     g_strlcpy(vm->uuid, seen->uuid, sizeof(vm->uuid));
     vm->generation = watch->generation;
     if (is_new)
-        tell_threads(watch, topology, vm);
+        declare_threads(watch, topology, vm);
     vg_proc_vm_adopt_helpers(seen, topology);
     return vm;
 }
@@ -243,8 +243,8 @@ see_vcpu(vg_perf_watch *watch, vg_topology *topology, struct vm *vm,
     vcpu->is_kvm = seen->is_kvm;
     vcpu->generation = watch->generation;
     g_hash_table_replace(watch->vcpus, key, vcpu);
-    tell_thread(topology, vm, seen->tid, true, seen->index);
-    look(watch, vcpu);
+    declare_thread(topology, vm, seen->tid, true, seen->index);
+    note_state(watch, vcpu);
     return true;
 }
 

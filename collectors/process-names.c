@@ -17,7 +17,7 @@ struct known {
     char comm[VG_COMM_LEN];
     char cgroup[VG_CGROUP_LEN];
     uint64_t read; /* the round of the last reading */
-    uint64_t asked;
+    uint64_t used;
 };
 
 struct vg_process_names {
@@ -102,7 +102,7 @@ vg_process_names_fill(vg_process_names *names, const struct vg_bpf_name *seen,
         known = g_memdup2(&fresh, sizeof(fresh));
         g_hash_table_insert(names->known, key, known);
     }
-    known->asked = names->round;
+    known->used = names->round;
     g_strlcpy(process->comm, known->comm, sizeof(process->comm));
     g_strlcpy(process->cgroup, known->cgroup, sizeof(process->cgroup));
 }
@@ -116,7 +116,7 @@ vg_process_names_settle(vg_process_names *names)
     names->round++;
     g_hash_table_iter_init(&iter, names->known);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        if (names->round - ((const struct known *)value)->asked > FORGET_ROUNDS)
+        if (names->round - ((const struct known *)value)->used > FORGET_ROUNDS)
             g_hash_table_iter_remove(&iter);
     }
 }

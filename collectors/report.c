@@ -75,8 +75,8 @@ vg_report_copy(const struct vg_report *report)
 
 /* Puts the report unless it repeats the previous one. */
 static void
-report_tell(struct vg_reported_state *told, const struct vg_report_sink *sink,
-            struct vg_report *take_report)
+report_put_if_new(struct vg_reported_state *told, const struct vg_report_sink *sink,
+                  struct vg_report *take_report)
 {
     g_autoptr(vg_report) report = take_report;
 
@@ -96,7 +96,7 @@ vg_report_put_sources(struct vg_reported_state *told, const struct vg_report_sin
     struct vg_report *report = vg_report_status(collector, state, "%s", text);
 
     report->sources = take_sources;
-    report_tell(told, sink, report);
+    report_put_if_new(told, sink, report);
 }
 
 void
@@ -107,5 +107,5 @@ vg_report_put_state(struct vg_reported_state *told, const struct vg_report_sink 
     struct vg_report *report = vg_report_status(collector, state, "%s", text);
 
     report->trouble = trouble;
-    report_tell(told, sink, report);
+    report_put_if_new(told, sink, report);
 }

@@ -79,8 +79,8 @@ struct source {
     GHashTable *watches; /* tid -> struct watch */
     GHashTable *vms;     /* id -> struct vm */
     uint64_t generation;
-    unsigned unwatched;        /* threads without a slot */
-    struct vg_bpf_totals told; /* as of the last window */
+    unsigned unwatched;            /* threads without a slot */
+    struct vg_bpf_totals reported; /* as of the last window */
     struct vg_guest_silence silence;
 };
 
@@ -478,7 +478,7 @@ bpf_describe(struct source *s, struct vg_provenance *ret)
     ret->confidence = 1;
     vg_provenance_set_all(ret, NAME, 1);
     ret->cost_ns = vg_bpf_take_cost(s->bpf);
-    if (totals->cells_full != s->told.cells_full)
+    if (totals->cells_full != s->reported.cells_full)
         ret->measures[VG_MEASURE_LOST_TO] =
             (struct vg_measured){.source = NAME,
                                  .confidence = CROWDED_CONFIDENCE,
@@ -500,9 +500,9 @@ count_trouble(struct source *s, struct vg_window *window)
     const struct vg_bpf_totals *totals = vg_bpf_totals(s->bpf);
 
     window->lost_events += vg_bpf_take_missed(s->bpf);
-    window->lost_events += totals->notes_lost - s->told.notes_lost;
-    window->discontinuities += totals->discontinuities - s->told.discontinuities;
-    s->told = *totals;
+    window->lost_events += totals->notes_lost - s->reported.notes_lost;
+    window->discontinuities += totals->discontinuities - s->reported.discontinuities;
+    s->reported = *totals;
 }
 
 /* ---- the source ---- */
@@ -529,7 +529,7 @@ bpf_open_source(vg_cpu_source *source, GError **err)
         return -1;
     s->slots = vg_bpf_slots_new(vg_bpf_memory(s->bpf));
     s->cells = vg_bpf_cells_new(vg_bpf_cells_fd(s->bpf));
-    s->told = (struct vg_bpf_totals){0};
+    s->reported = (struct vg_bpf_totals){0};
     s->silence = (struct vg_guest_silence){0};
     return s->level >= LEVEL_NO_GUESTS ? vg_bpf_see_guests(s->bpf, false, err) : 0;
 }

@@ -80,7 +80,7 @@ struct source {
     vg_cpu_ledger *ledger;
     vg_perf_watch *watch;
     int64_t fed_ns; /* end of what the ledger contains */
-    struct vg_perf_counts told;
+    struct vg_perf_counts reported;
     uint64_t windows; /* since it was opened */
     unsigned clean_windows;
     uint64_t clean_switches;
@@ -165,11 +165,11 @@ end_process(void *data, int32_t pid)
 /* Turns arrivals on if switches are missing. They record each switch a second time, so they are
  * turned off when they prove useless. */
 static int
-look_for_gaps(struct source *s, GError **err)
+check_gaps(struct source *s, GError **err)
 {
     const struct vg_perf_counts *counts = vg_perf_merge_counts(s->merge);
-    uint64_t switches = counts->switches - s->told.switches;
-    uint64_t gaps = counts->gaps - s->told.gaps;
+    uint64_t switches = counts->switches - s->reported.switches;
+    uint64_t gaps = counts->gaps - s->reported.gaps;
 
     if (!vg_perf_events_see_arrivals(s->events))
         return gaps * GAPS_A_SWITCH > switches
@@ -191,7 +191,7 @@ static void
 perf_describe(struct source *s, const struct vg_window *window, struct vg_provenance *ret)
 {
     const struct vg_perf_counts *counts = vg_perf_merge_counts(s->merge);
-    uint64_t records = counts->records - s->told.records;
+    uint64_t records = counts->records - s->reported.records;
     double seen = (double)records, lost = (double)window->lost_events;
 
     ret->confidence = seen + lost > 0 ? seen / (seen + lost) : 1;
@@ -210,7 +210,7 @@ perf_describe(struct source *s, const struct vg_window *window, struct vg_proven
 static int
 perf_check(const struct source *s, GError **err)
 {
-    if (s->windows > 0 && vg_perf_merge_counts(s->merge)->records == s->told.records)
+    if (s->windows > 0 && vg_perf_merge_counts(s->merge)->records == s->reported.records)
         return vg_error(err, VG_E_EXTERNAL, "the kernel no longer writes perf events");
     return 0;
 }
@@ -238,12 +238,12 @@ perf_close_window(struct source *s, int64_t end_ns, struct vg_window *window)
     read.vms = vms;
     window->lost_events += read.lost_events;
     window->discontinuities +=
-        read.discontinuities + vg_perf_merge_counts(s->merge)->rejected - s->told.rejected;
+        read.discontinuities + vg_perf_merge_counts(s->merge)->rejected - s->reported.rejected;
     vg_window_clear(&read);
 }
 
 static void
-perf_let_go(struct source *s)
+perf_release(struct source *s)
 {
     g_clear_pointer(&s->events, vg_perf_events_free);
     g_clear_pointer(&s->merge, vg_perf_merge_free);
@@ -255,7 +255,7 @@ perf_let_go(struct source *s)
 static void
 perf_close_source(vg_cpu_source *source)
 {
-    perf_let_go((struct source *)source);
+    perf_release((struct source *)source);
 }
 
 static int
@@ -281,7 +281,7 @@ perf_open_source(vg_cpu_source *source, GError **err)
     s->watch = vg_perf_watch_new(s->proc, s->tick_ns);
     s->fed_ns = vg_clock_monotonic_ns();
     vg_cpu_ledger_begin(s->ledger, s->fed_ns);
-    s->told = (struct vg_perf_counts){0};
+    s->reported = (struct vg_perf_counts){0};
     s->silence = (struct vg_guest_silence){0};
     s->windows = 0;
     s->clean_windows = 0;
@@ -309,7 +309,7 @@ has_kvm_come(const struct source *s)
 static int
 restart(struct source *s, const GPtrArray *vms, vg_thread *self, GError **err)
 {
-    perf_let_go(s);
+    perf_release(s);
     return perf_open_source(&s->base, err) < 0 ? -1 : perf_watch(&s->base, vms, self, err);
 }
 
@@ -329,9 +329,9 @@ perf_read_source(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self,
     perf_close_window(s, end_ns, window);
     vg_perf_watch_finish(s->watch, window, &s->silence, vg_perf_events_see_optional(s->events));
     perf_describe(s, window, provenance);
-    if (look_for_gaps(s, err) < 0)
+    if (check_gaps(s, err) < 0)
         return -1;
-    s->told = *vg_perf_merge_counts(s->merge);
+    s->reported = *vg_perf_merge_counts(s->merge);
     s->windows++;
     if (window->lost_events > 0)
         vg_perf_watch_begin_anew(s->watch);
@@ -360,7 +360,7 @@ perf_free_source(vg_cpu_source *source)
 {
     struct source *s = (struct source *)source;
 
-    perf_let_go(s);
+    perf_release(s);
     g_free(s->proc);
     g_free(s);
 }

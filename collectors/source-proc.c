@@ -113,10 +113,10 @@ read_vcpu(struct source *p, const struct vg_proc_vm *vm, struct vm *known, int32
     vcpu->start_ticks = moment.start_ticks;
     p->read++;
     p->by_ticks += vcpu->files.no_schedstat;
-    bool told = vg_vcpu_meter_read(&vcpu->meter, &moment.counters, ret);
+    bool has_figures = vg_vcpu_meter_read(&vcpu->meter, &moment.counters, ret);
     known->guest_moved |= vcpu->meter.guest_moved;
     *ret_cpu = moment.cpu;
-    return told;
+    return has_figures;
 }
 
 static void
