@@ -12,14 +12,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* glibc names this member from 2.37 on. */
+/* glibc has this name for the member since 2.37. */
 #ifndef sigev_notify_thread_id
 # define sigev_notify_thread_id _sigev_un._tid
 #endif
 
 struct vg_alarm {
     timer_t timer;
-    sigset_t mask; /* the thread's mask before */
+    sigset_t mask; /* the thread's previous mask */
     void (*on_ring)(void *data);
     void *data;
 };

@@ -11,7 +11,7 @@
 #include "base/conf-text.h"
 #include "base/error.h"
 
-/* A parsed value on its way into the struct. */
+/* A parsed value before it is stored in the struct. */
 struct value {
     bool set;
     double number;   /* DOUBLE */
@@ -90,7 +90,7 @@ parse_int(const struct vg_conf_key *key, const char *text, struct value *value, 
     return 0;
 }
 
-/* A whole number, or a share, which is stored as hundredths of a percent, negative. */
+/* Parses a whole number or a share. A share is stored as negative hundredths of a percent. */
 static int
 parse_count(const struct vg_conf_key *key, const char *text, struct value *value, GError **err)
 {
@@ -184,7 +184,7 @@ parse_value(const struct vg_conf_key *key, const char *text, struct value *value
                     (int)vg_conf_key_type(key));
 }
 
-/* Hands a string over to the struct, whose old one the caller has freed. */
+/* Moves a string into the struct. The caller has freed the old one. */
 static void
 store_value(const struct vg_conf_key *key, struct value *value, void *conf)
 {
@@ -260,14 +260,14 @@ known_group(const struct vg_conf_key *keys, size_t n_keys, const char *group)
     return false;
 }
 
-/* A text that is being read. */
+/* The text that is being read. */
 struct reading {
     const struct vg_conf_schema *schema;
     void *conf;
     const char *file; /* or NULL */
     struct value *values;
     struct vg_conf_place *places;    /* or NULL */
-    char *group;                     /* NULL if there was none yet, or an unknown one */
+    char *group;                     /* NULL: none yet, or an unknown one */
     const struct vg_conf_list *list; /* the list that the group is an element of, or NULL */
     void *element;
     bool in_group;
@@ -300,7 +300,7 @@ conf_complain(struct reading *reading, const char *format, ...)
     g_strdelimit(reading->errors->str + start, "\n", '?');
 }
 
-/* Replaces the escapes \s, \n, \t, \r and \\ of a value. Returns NULL if it has another one. */
+/* Replaces the escapes \s, \n, \t, \r and \\ of a value. Returns NULL if there are others. */
 static char *
 conf_unescape(const char *text)
 {
@@ -322,7 +322,7 @@ conf_unescape(const char *text)
     return g_string_free(value, FALSE);
 }
 
-/* Sets a key of an element, which takes effect at once, not at the end of the text. */
+/* Sets a key of an element. This takes effect immediately, not at the end of the text. */
 static void
 conf_set_element(const struct reading *reading, size_t at, struct value *value)
 {
@@ -611,7 +611,7 @@ duration_text(int64_t ns)
     return g_strdup_printf("%" G_GINT64_FORMAT "%s", ns / units[i].ns, units[i].name);
 }
 
-/* Formats a value for the file; the caller's key file escapes strings. */
+/* Formats a value for the file. The caller's key file escapes strings. */
 static void
 dump_value(const struct vg_conf_key *key, const void *conf, GKeyFile *file)
 {

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What GLib keeps before each error of the domain. */
+/* What GLib stores before each error of the domain. */
 struct error_private {
     int detail;
 };
@@ -21,7 +21,7 @@ static GQuark error_quark;
 static struct error_private *
 error_private_of(const GError *error)
 {
-    const size_t align = 2 * sizeof(gsize); /* as GLib aligns it */
+    const size_t align = 2 * sizeof(gsize); /* like GLib's alignment */
     const size_t size = (sizeof(struct error_private) + align - 1) / align * align;
 
     return (struct error_private *)(uintptr_t)((const char *)error - size);
@@ -52,8 +52,7 @@ error_register(void)
                                                  error_init, error_copy, error_clear);
 }
 
-/* Returns the quark. G_DEFINE_EXTENDED_ERROR() has a variable that ThreadSanitizer cannot follow.
- */
+/* Returns the quark. ThreadSanitizer cannot follow a variable in G_DEFINE_EXTENDED_ERROR(). */
 GQuark
 vg_error_quark(void)
 {

@@ -49,7 +49,7 @@ vg_file_read(const char *path, size_t max, char **ret_text, size_t *ret_size, GE
     return 0;
 }
 
-/* Devices, pipes and the like are written to as they are: a rename would replace them. */
+/* Writes to devices, pipes and similar files directly, because a rename would replace them. */
 static int
 file_write_in_place(const char *path, const char *text, GError **err)
 {
@@ -92,7 +92,7 @@ vg_file_write(const char *path, const char *text, GError **err)
 
     if (exists && !S_ISREG(st.st_mode))
         return file_write_in_place(path, text, err);
-    /* Through a link, its target is replaced. */
+    /* Replace the target of a link. */
     char *real_path = exists ? realpath(path, NULL) : NULL;
     bool written = g_file_set_contents_full(real_path ? real_path : path, text, -1,
                                             G_FILE_SET_CONTENTS_CONSISTENT,

@@ -18,8 +18,8 @@ parse_whole(json_tokener *tokener, const char *text, size_t size, GError **err)
     enum json_tokener_error error = json_tokener_get_error(tokener);
     size_t end = json_tokener_get_parse_end(tokener);
 
-    /* The document is cut, or ends in a value that could still grow (a bare word or number), which
-     * a blank would end. */
+    /* The document is truncated, or ends in a value that could continue (a bare word or number),
+     * which a blank would end. */
     if (error == json_tokener_continue) {
         value = json_tokener_parse_ex(tokener, " ", 1);
         if (json_tokener_get_error(tokener) == json_tokener_success)
@@ -40,14 +40,14 @@ parse_whole(json_tokener *tokener, const char *text, size_t size, GError **err)
         vg_error(err, VG_E_INVALID, "not JSON: text follows the value, at byte %zu", end);
         return NULL;
     }
-    /* This is null, for which json-c has no object, and NULL is the error here. */
+    /* This is null. json-c has no object for it, and NULL means an error here. */
     if (!value)
         vg_error(err, VG_E_INVALID, "the document must be an object, but is null");
     return g_steal_pointer(&value);
 }
 
-/* Returns whether a text has none of what json-c 0.16 lets through in its strict mode: single
- * quotes, NaN and Infinity, and a NUL written as \u0000, at which it cuts names. */
+/* Returns whether a text has nothing that json-c 0.16 accepts in strict mode: single quotes, NaN
+ * and Infinity, and a NUL written as \u0000, where it truncates names. */
 static bool
 is_plain(const char *text, size_t size, size_t *ret_bad)
 {
@@ -68,7 +68,7 @@ is_plain(const char *text, size_t size, size_t *ret_bad)
     return true;
 }
 
-/* In its strict mode, json-c 0.18 refuses all strings with characters that are not ASCII. */
+/* In strict mode, json-c 0.18 refuses all strings with non-ASCII characters. */
 static bool
 json_needs_ascii(const char *text, size_t size)
 {
@@ -80,7 +80,7 @@ json_needs_ascii(const char *text, size_t size)
     return false;
 }
 
-/* Escapes these characters. Returns NULL if the text is no UTF-8. */
+/* Escapes these characters. Returns NULL if the text is not valid UTF-8. */
 static char *
 json_to_ascii(const char *text, size_t size, GError **err)
 {
@@ -96,7 +96,7 @@ json_to_ascii(const char *text, size_t size, GError **err)
         const gunichar c = g_utf8_get_char(text);
         if (c < 0x80)
             g_string_append_c(ascii, (char)c);
-        else if (escaped) /* which is an error: that remains one */
+        else if (escaped) /* an error, which remains one */
             g_string_append_unichar(ascii, c);
         else if (c < 0x10000)
             g_string_append_printf(ascii, "\\u%04x", c);
@@ -202,7 +202,7 @@ vg_json_int64(const struct vg_json_node *node, int64_t min, int64_t max, int64_t
 {
     if (!json_object_is_type(node->value, json_type_int))
         return wrong_type(node, "a whole number", err);
-    /* Beyond int64_t, json-c saturates, which is outside of every range used here. */
+    /* Beyond int64_t, json-c saturates, which is outside all ranges used here. */
     int64_t value = json_object_get_int64(node->value);
     if (value < min || value > max || value > VG_JSON_INT_MAX || value < -VG_JSON_INT_MAX) {
         g_autofree char *path = vg_json_path(node);
@@ -302,7 +302,7 @@ vg_json_member(const struct vg_json_node *object, const char *name, enum vg_json
 void
 vg_json_add(json_object *object, const char *name, json_object *take_value)
 {
-    /* This fails only if memory has run out, in which case GLib ends the program, too. */
+    /* This fails only if memory is exhausted, in which case GLib also ends the program. */
     if (json_object_object_add(object, name, take_value) != 0)
         vg_bug("out of memory for a JSON member");
 }
@@ -347,7 +347,7 @@ vg_json_new_string(const char *value)
     return json_object_new_string(valid);
 }
 
-/* Numbers below this are written without printf(), which takes ten times as long: a plan for 10,000
+/* Numbers below this are written without printf(), which takes ten times as long. A plan for 10,000
  * VMs writes 200,000 numbers. */
 #define JSON_QUICK_BELOW 1e9
 
@@ -356,7 +356,7 @@ static uint64_t
 json_round_exactly(double size)
 {
     int exponent = 0;
-    /* size = mantissa / 2^shift, where the mantissa has 53 bits, and its product below 73. */
+    /* size = mantissa / 2^shift. The mantissa has 53 bits, and the product fewer than 73. */
     const uint64_t mantissa = (uint64_t)ldexp(frexp(size, &exponent), DBL_MANT_DIG);
     const int shift = DBL_MANT_DIG - exponent;
 
@@ -369,8 +369,8 @@ json_round_exactly(double size)
     return millionths + (rest > half || (rest == half && millionths % 2 == 1));
 }
 
-/* Writes a number as printf() rounds it to six decimals, half to even by its exact value, without
- * the zeros at its end but one. Returns false for numbers that are too large. */
+/* Writes a number like printf() with six decimals, rounded half to even by its exact value, and
+ * removes zeros at the end except one. Returns false for numbers that are too large. */
 static bool
 json_format_quickly(char buf[VG_JSON_DOUBLE_LEN], double value)
 {
@@ -380,7 +380,7 @@ json_format_quickly(char buf[VG_JSON_DOUBLE_LEN], double value)
         return false;
     const double scaled = size * 1e6, below = floor(scaled), rest = scaled - below;
     uint64_t millionths = (uint64_t)below + (rest > 0.5);
-    /* The product is off by 1/16 at most, which matters near the middle only. */
+    /* The product is off by up to 1/16, which matters only near the middle. */
     if (fabs(rest - 0.5) < 0.25)
         millionths = json_round_exactly(size);
     char digits[24], *at = digits + sizeof(digits);

@@ -20,7 +20,7 @@ struct log_spec {
     char conversion;
 };
 
-/* Returns what follows the digits or the `*` at this place, and adds them to the spec. */
+/* Returns what follows the digits or the `*` at this position, and adds them to the spec. */
 static const char *
 log_text_add_number(const char *at, GString *spec, va_list *args)
 {
@@ -33,7 +33,7 @@ log_text_add_number(const char *at, GString *spec, va_list *args)
     return at;
 }
 
-/* Reads the conversion that begins at this `%`. Returns what follows it. */
+/* Reads the conversion that starts at this `%`. Returns what follows it. */
 static const char *
 log_text_read_spec(const char *at, struct log_spec *ret, va_list *args)
 {

@@ -17,7 +17,7 @@
 
 #define SITE_PAUSE_NS (60 * VG_NS_PER_S)
 
-/* A pipe that is ready for writing has room for PIPE_BUF bytes; longer lines are cut. */
+/* A pipe that is ready for writing has space for PIPE_BUF bytes. Longer lines are truncated. */
 #define LINE_MAX_BYTES PIPE_BUF
 #define NOTE_BYTES     40
 
@@ -28,8 +28,8 @@ static vg_log_sink *current_sink;
 static void *current_data;
 static atomic_int current_level = VG_LOG_INFO;
 
-/* Writes a line. Called under the lock. If a pipe has no room, since nobody reads it, the line is
- * counted rather than waited for. */
+/* Writes a line. Called under the lock. If a pipe has no space because it is not read, counts the
+ * line instead of waiting. */
 static void
 write_stderr(enum vg_log_level level, const char *tag, const char *message)
 {
@@ -105,7 +105,7 @@ vg_log(enum vg_log_level level, const char *tag, const char *fmt, ...)
     log_emit(level, tag, message);
 }
 
-/* Counts the message. Returns false if it is to be left out. */
+/* Counts the message. Returns false if it must be left out. */
 static bool
 may_log(struct vg_log_site *site, uint64_t *ret_suppressed)
 {

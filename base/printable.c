@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Length of the character if it may be shown, else 0. */
+/* Returns the length of the character if it may be shown, otherwise 0. */
 static size_t
 shown_length(const char *at)
 {
     gunichar c = g_utf8_get_char_validated(at, -1);
-    /* Also for what is no UTF-8: -1 and -2. */
+    /* Also true for invalid UTF-8: -1 and -2. */
     if (!g_unichar_validate(c))
         return 0;
     GUnicodeType type = g_unichar_type(c);
@@ -21,7 +21,7 @@ shown_length(const char *at)
     return (size_t)(g_utf8_next_char(at) - at);
 }
 
-/* Of a character or byte that is not shown. */
+/* Returns the length of a character or byte that is not shown. */
 static size_t
 hidden_length(const char *at)
 {

@@ -15,7 +15,7 @@ struct vg_queue {
     pthread_mutex_t lock;
     pthread_cond_t not_empty;
     pthread_cond_t not_full;
-    void **items; /* a ring of capacity */
+    void **items; /* ring of capacity */
     size_t capacity;
     size_t first;
     size_t length;
@@ -64,8 +64,7 @@ vg_queue_free(vg_queue *queue)
     g_free(queue);
 }
 
-/* Appends an item. Called under the lock. *ret_high: the length, if it is a new maximum; otherwise
- * unchanged. */
+/* Appends an item. Called under the lock. Sets *ret_high to the length if it is a new maximum. */
 static bool
 queue_append(vg_queue *queue, void *item, size_t *ret_high)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads records from text without a tree. In a tree of json-c a number takes 60 bytes; here it
- * takes
+ * Reads records from text without a tree. In a json-c tree, a number takes 60 bytes; here it takes
  * 8. This reader refuses text that is not plain. The tree then decides, and its errors are those
  * that users see.
  */
@@ -18,17 +17,17 @@
 #define DIGITS_MAX 18
 #define POWER_MAX  22
 
-/* Bytes of a number that is read by g_ascii_strtod(). */
+/* The maximum length of a number for g_ascii_strtod(). */
 #define NUMBER_BYTES 64u
 
-/* Rows of a table, one bit each. */
+/* The maximum number of rows of a table, one bit each. */
 #define ROWS_MAX 64u
 
 struct text {
     const char *at, *end;
-    int depth; /* containers that may still be entered */
+    int depth; /* number of containers that may still be entered */
     GString *string;
-    double *doubles; /* room for n_doubles */
+    double *doubles; /* capacity n_doubles */
     size_t n_doubles;
 };
 
@@ -42,7 +41,7 @@ text_skip_blanks(struct text *text)
         text->at++;
 }
 
-/* Takes a mark and the blanks around it, if the mark comes next. */
+/* Skips a mark and the blanks around it, if the mark comes next. */
 static bool
 text_take(struct text *text, char mark)
 {
@@ -162,7 +161,7 @@ struct text_number {
     double value;
 };
 
-/* Takes digits, at least one. Adds them to a number while it has room for them. */
+/* Reads at least one digit. Adds digits to a number while they fit. */
 static bool
 text_take_digits(struct text *text, uint64_t *number, int *n_digits)
 {
@@ -177,7 +176,7 @@ text_take_digits(struct text *text, uint64_t *number, int *n_digits)
     return text->at > from;
 }
 
-/* Reads a number with the libc, which rounds correctly. */
+/* Reads a number with libc, which rounds correctly. */
 static bool
 text_number_slowly(const char *from, const char *to, double *ret)
 {
@@ -401,7 +400,7 @@ text_field(struct text *text, const struct vg_field *field, void *at)
     return false;
 }
 
-/* Finds the row of a member. It is mostly the row after the last. */
+/* Finds the row of a member, which is usually the row after the last one. */
 static size_t
 text_find_row(const struct vg_record_type *type, const char *name, size_t next)
 {

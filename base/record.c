@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-/* Members are reached by offset; these give them their C type back. */
+/* Members are accessed by offset. These functions restore their C types. */
 static inline void *
 member(void *record, const struct vg_field *field)
 {
@@ -445,7 +445,7 @@ vg_record_write(const struct vg_record_type *type, const void *record)
     return json;
 }
 
-/* Bytes on their way to a checksum: a snapshot has millions of small ones. */
+/* Buffers bytes for a checksum, because a snapshot has millions of small pieces. */
 struct hash {
     GChecksum *checksum;
     size_t n;
@@ -472,7 +472,7 @@ hash_bytes(struct hash *hash, const char *bytes, size_t n)
     hash->n += n;
 }
 
-/* Hashes a number and a mark behind it. */
+/* Hashes a number and a separator. */
 static void
 hash_number(struct hash *hash, int64_t value, char mark)
 {
@@ -489,8 +489,7 @@ hash_number(struct hash *hash, int64_t value, char mark)
     hash_bytes(hash, at, (size_t)(text + sizeof(text) - at));
 }
 
-/* Hashes a text with its length in front, so that no two contents can run together to the same
- * bytes. */
+/* Hashes a text after its length, so that different contents never produce the same bytes. */
 static void
 hash_text(struct hash *hash, const char *text)
 {
@@ -512,7 +511,7 @@ hash_int(struct hash *hash, int64_t value)
     hash_number(hash, value, ';');
 }
 
-/* Hashes the text of a number like any other. */
+/* Hashes the text of a number like any other text. */
 static void
 hash_double(struct hash *hash, double value)
 {

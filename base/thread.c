@@ -22,11 +22,11 @@ struct vg_own_thread {
     void *arg;
     pthread_t id;
     bool joined;
-    atomic_uint refs; /* the references of the owner and of the thread itself */
+    atomic_uint refs; /* references: the owner and the thread itself */
     atomic_bool stopping;
     atomic_bool ended;
     atomic_int_fast64_t beat_ns;
-    pthread_mutex_t lock; /* protects cond, which wakes sleepers */
+    pthread_mutex_t lock; /* protects cond, which wakes sleeping threads */
     pthread_cond_t cond;
 };
 
@@ -90,7 +90,7 @@ vg_thread_new(const char *name, vg_thread_run *run, void (*wake)(void *arg), voi
     pthread_mutex_init(&thread->lock, NULL);
     vg_cond_init(&thread->cond);
 
-    /* A thread inherits the mask, so that it cannot get a signal at any moment. */
+    /* A thread inherits the mask, so all signals are blocked from the start. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int status = pthread_create(&thread->id, NULL, thread_start, thread);

@@ -2,12 +2,11 @@
  *
  * Queries OpenCL proxies (vgpu-proxy) for the use of this host's GPUs by programs in VMs. One
  * client at a time has the device, so the proxy knows how long each request waited and ran. A
- * window is the difference of two readings of its counters, from the second reading of a socket.
+ * window is the difference of two readings of a socket's counters.
  *
  * At the end of a window, all proxies are queried, and the window waits for their answers for up to
  * VG_GPU_AWAITS_NS. A proxy that has not answered by then is left out, and its request remains
- * open. The window in which it answers contains its share of what the sockets did. The rest is
- * lost.
+ * open. The window of its answer contains a share of what the sockets did. The rest is lost.
  */
 #include "config.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sources: the code of libvirt 9.0 and 11.3 that prepares the host for a VM that comes
+ * Sources: the code of libvirt 9.0 and 11.3 that prepares the host for an incoming VM
  * (qemuProcessPrepareHost(), qemuBuildCommandLine()).
  */
 #include "config.h"
@@ -11,18 +11,18 @@
 
 #include "host/xml-walk.h"
 
-/* A network device of the host is known by a file of sysfs that each has. */
+/* The path that identifies a host's network device: a sysfs file that each one has. */
 #define NET_DEVICE "/sys/class/net/%s/ifindex"
 
-/* What names a path, and when. */
+/* An element that names a path, and its condition. */
 struct device_path_row {
-    const char *element; /* path below <domain>, of an element that may be there several times */
-    /* The condition: the element at the path below it has the attribute with the value. NULL: the
-     * element itself; no attribute: the condition always holds. */
+    const char *element; /* path below <domain>, of an element that may occur several times */
+    /* The condition: the element at this path below it has the attribute with this value. Without a
+     * path, the element itself is checked; without an attribute, the condition always holds. */
     const char *if_path, *if_attribute, *if_value;
-    /* The element below it (NULL: itself), whose attribute (NULL: text) has the path. */
+    /* The element below it (NULL: itself) and its attribute (NULL: its text) with the path. */
     const char *path, *attribute;
-    const char *format; /* of the path, with the name for %s; no %s: the path itself; NULL: "%s" */
+    const char *format; /* format of the path (the name for %s), or a path without %s; NULL: "%s" */
     const char *use;
     bool writable, is_storage, optional;
 };
@@ -125,7 +125,7 @@ device_path_add(const struct device_path_row *row, const xmlNode *node, GPtrArra
                });
 }
 
-/* Finds all elements at a path, of whose parents there may be several, too. */
+/* Finds all elements at a path. Their parents may also occur several times. */
 static void
 device_path_walk(const struct device_path_row *row, const xmlNode *node, const char *rest,
                  GPtrArray *paths, void (*add)(GPtrArray *paths, const struct vg_path_need *need))

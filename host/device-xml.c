@@ -16,7 +16,7 @@
 
 /* ---- where the guest finds a device ---- */
 
-/* Finds the controller that makes this bus. Returns NULL if there is none. */
+/* Finds the controller that creates this bus, or returns NULL. */
 static const xmlNode *
 controller_of(const xmlNode *devices, int64_t bus)
 {
@@ -28,7 +28,7 @@ controller_of(const xmlNode *devices, int64_t bus)
     return controller;
 }
 
-/* Reads the bus that a PCI address is on, and the rest of the address. Returns -1 if it is no PCI
+/* Reads the bus of a PCI address, and the rest of the address. Returns -1 if it is not a PCI
  * address. */
 static int64_t
 bus_of(const xmlNode *address, unsigned *ret_slot, unsigned *ret_function)
@@ -42,8 +42,8 @@ bus_of(const xmlNode *address, unsigned *ret_slot, unsigned *ret_function)
     return bus;
 }
 
-/* Makes the part of a path for a bus that is below no other. Returns NULL if it is below one, or is
- * not known. */
+/* Returns the part of a path for a bus that is below no other bus. Returns NULL if it is below one,
+ * or unknown. */
 static char *
 root_of(const xmlNode *controller, int64_t bus)
 {
@@ -55,8 +55,8 @@ root_of(const xmlNode *controller, int64_t bus)
     return number < 0 ? NULL : g_strdup_printf("0000:%02x", (unsigned)number);
 }
 
-/* Makes the guest's path of a device. libvirt's bus of an address is the index of a controller,
- * which the guest does not know; it also sees the slots of the bridges on the way. */
+/* Returns the guest's path of a device. The bus in libvirt's address is the index of a controller,
+ * which the guest does not know. The guest also sees the slots of the bridges in between. */
 static char *
 device_xml_path_of(const xmlNode *devices, const xmlNode *address)
 {
@@ -74,7 +74,7 @@ device_xml_path_of(const xmlNode *devices, const xmlNode *address)
         g_autofree char *root = root_of(controller, bus);
         if (root)
             return g_strconcat(root, path, NULL);
-        /* QEMU puts a bridge of its own behind this one. */
+        /* QEMU adds its own bridge behind this one. */
         if (vg_xml_attribute_is(controller, "model", "pci-expander-bus"))
             return NULL;
         address = vg_xml_child(controller, "address");
@@ -264,7 +264,7 @@ vg_device_xml_make(const char *xml, const char *alias, const char *guest_address
     return vg_xml_write(root);
 }
 
-/* Returns which of n devices a node is, or n if it is none of them. */
+/* Returns the index of a node among n devices, or n if it is none of them. */
 static size_t
 device_xml_which(const xmlNode *node, const char *const *aliases,
                  const char *const *source_addresses, size_t n)

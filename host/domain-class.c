@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sources: the schemas of libvirt 9.0 and 11.3 (tests/data/libvirt-domain), and what its driver of
- * QEMU does with each element when it starts a VM that comes.
+ * Sources: the schemas of libvirt 9.0 and 11.3 (tests/data/libvirt-domain), and how their QEMU
+ * driver handles each element when it starts an incoming VM.
  */
 #include "config.h"
 
@@ -17,11 +17,10 @@
 #define BLOCKS     VG_DOMAIN_CLASS_BLOCKS
 #define IRRELEVANT VG_DOMAIN_CLASS_IRRELEVANT
 
-/* The first row that fits a path counts. A path that ends with a star stands for all elements below
- * it, also those of later schemas. What is TARGET is looked for by host/move-paths.c,
- * host/move-objects.c and
- * host/target-lacks.c, and what is BLOCKS by host/move-blockers.c and
- * host/move-xml.c. */
+/* The first row that matches a path counts. A path that ends with an asterisk matches all elements
+ * below it, also those of later schemas. host/move-paths.c, host/move-objects.c and
+ * host/target-lacks.c check TARGET elements. host/move-blockers.c and host/move-xml.c check BLOCKS
+ * elements. */
 static const struct {
     const char *path;
     enum vg_domain_class class;

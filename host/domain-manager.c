@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Sources, as published in the managers' own repositories: oVirt, OVIRT_VM_URI in the engine's
- * LibvirtVmXmlBuilder.java, and vdsm's metadata; OpenNebula, <one:vm> in its driver for KVM;
- * KubeVirt, <kubevirt> in the metadata that the tests of virt-launcher have; ZStack,
- * ZS_XML_NAMESPACE in kvmagent/plugins/vm_plugin.py; CloudStack, the SMBIOS entries in the tests of
- * its agent for KVM, of which an operator may change the product, the manufacturer, or both.
+ * LibvirtVmXmlBuilder.java, and vdsm's metadata; OpenNebula, <one:vm> in its KVM driver; KubeVirt,
+ * <kubevirt> in the metadata of virt-launcher's tests; ZStack, ZS_XML_NAMESPACE in
+ * kvmagent/plugins/vm_plugin.py; CloudStack, the SMBIOS entries in the tests of its KVM agent. An
+ * operator may change their product, their manufacturer, or both.
  */
 #include "config.h"
 
@@ -16,13 +16,12 @@
 
 #define TEXT_BYTES_MAX VG_SNAPSHOT_NAME_MAX
 
-/* What KubeVirt puts between the name space and the name of a VM. */
+/* KubeVirt's separator between the name space and the name of a VM. */
 #define KUBEVIRT_SEPARATOR '_'
 
 /* ---- the commands of managers ---- */
 
-/* Returns text if it consists of characters that a shell takes as they are, otherwise the word that
- * stands for it. */
+/* Returns the text if a shell needs no quotes for its characters, otherwise a placeholder. */
 static const char *
 manager_word(const char *text, const char *word)
 {
@@ -84,7 +83,7 @@ manager_move_zstack(const struct vg_inv_vm *vm, const xmlNode *mark)
 
 static const struct manager_row {
     const char *name;
-    const char *space; /* name space of an element in <metadata>; a version may follow it */
+    const char *space; /* name space of an element in <metadata>, possibly followed by a version */
     char *(*move)(const struct vg_inv_vm *vm, const xmlNode *mark);
 } manager_rows[] = {
     {"oVirt", "http://ovirt.org/vm/", manager_move_ovirt},
@@ -102,15 +101,15 @@ manager_set(struct vg_inv_vm *vm, const char *name, char *take_move)
     vm->manager_move = take_move;
 }
 
-/* Recognises the names that CloudStack gives: i-ACCOUNT-NUMBER-VM, and r-, s- and v-NUMBER-VM for
- * its own VMs. */
+/* Recognises CloudStack's names: i-ACCOUNT-NUMBER-VM, and r-, s- and v-NUMBER-VM for its own
+ * VMs. */
 static bool
 manager_is_cloudstack_name(const char *name)
 {
     return name && g_regex_match_simple("^(i-[0-9]+|[rsv])-[0-9]+-VM$", name, 0, 0);
 }
 
-/* Finds CloudStack, which leaves no mark in <metadata>, but one in the SMBIOS of the VM. */
+/* Detects CloudStack, which adds nothing to <metadata>, but to the VM's SMBIOS. */
 static bool
 manager_is_cloudstack(const xmlNode *domain, const char *name)
 {

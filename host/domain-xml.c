@@ -16,8 +16,8 @@
 #define NAME_MAX_BYTES VG_SNAPSHOT_NAME_MAX
 #define TEXT_MAX_BYTES VG_SNAPSHOT_TEXT_FIELD_MAX
 
-/* Microseconds: libvirt's default period, its longest one, and the least quota that it takes for
- * none. */
+/* In microseconds: libvirt's default period, its longest one, and the least value that means no
+ * quota. */
 #define QUOTA_PERIOD_US     100000
 #define QUOTA_PERIOD_MAX_US 1000000
 #define QUOTA_MAX_US        INT64_C(17592186044415)
@@ -57,7 +57,7 @@ memory_of(const xmlNode *node)
     return value > MEMORY_MAX >> shift ? 0 : value << shift;
 }
 
-/* Finds the CPU model. Returns NULL if the guest was promised none. */
+/* Finds the CPU model. Returns NULL if the guest has no fixed model. */
 static char *
 cpu_model_of(const xmlNode *domain, const char *host_cpu)
 {
@@ -90,7 +90,7 @@ is_pinned(const xmlNode *domain)
            has_attribute(vg_xml_child(domain, "vcpu"), "cpuset");
 }
 
-/* Cores that a quota of <cputune> grants in each of its periods; 0: it is none. */
+/* Returns the cores that a quota of <cputune> grants per period, or 0 without a quota. */
 static double
 domain_xml_quota(const xmlNode *cputune, const char *period_name, const char *quota_name)
 {
@@ -168,7 +168,7 @@ read_nova(const xmlNode *domain, struct vg_inv_vm *vm)
 
 /* ---- vgpud's own metadata ---- */
 
-/* Reads the policy's mode. A mode that this version does not know lets only people move the VM. */
+/* Reads the policy's mode. An unknown mode lets only people move the VM. */
 static enum vg_policy_mode
 domain_policy_of(const xmlNode *domain)
 {
@@ -188,7 +188,7 @@ domain_policy_of(const xmlNode *domain)
 
 /* ---- the whole ---- */
 
-/* Returns the user of its label of the model that has users, or -1. */
+/* Returns the user in the label of the security model that has users, or -1. */
 static int64_t
 domain_user_of(const xmlNode *domain)
 {

@@ -9,7 +9,7 @@
 
 #define ID_BYTES 9 /* "1b36:0010" */
 
-static GStrv gpu_cards; /* in lower case; NULL: none */
+static GStrv gpu_cards; /* in lower case, or NULL */
 
 /* Splits a list at commas and blanks, in lower case. */
 static GStrv
@@ -63,12 +63,12 @@ vg_gpu_cards_has(const char *pci_id)
     return gpu_cards && pci_id && g_strv_contains((const char *const *)gpu_cards, pci_id);
 }
 
-/* Names of drivers: ast, mgag200, hibmc_drm, sm750fb, xgifb and radeon of Linux. */
+/* Driver names: ast, mgag200, hibmc_drm, sm750fb, xgifb and radeon in Linux. */
 bool
 vg_gpu_cards_is_display(const char *pci_id)
 {
     static const char *const ids[] = {
-        "1a03:",                  /* ASPEED, which makes nothing but management controllers */
+        "1a03:",                  /* ASPEED, which only makes management controllers */
         "102b:052",  "102b:053",  /* Matrox G200 and its chips for servers */
         "19e5:1711",              /* Huawei Hi171x */
         "126f:07",                /* Silicon Motion SM712, SM750 */

@@ -19,10 +19,10 @@
 #define HOLDERS_TOLD    3
 #define NVIDIA_NODE     "/dev/nvidia"
 #define MAX_INSTANCE    "max_instance="
-/* The depth of nodes below a function: the deepest are partitions, nvme/nvme0/nvme0n1/nvme0n1p1. */
+/* The depth of nodes below a function. The deepest are partitions: nvme/nvme0/nvme0n1/nvme0n1p1. */
 #define NODE_DEPTH_MAX 4
 
-/* The programs that have nodes of one device open. */
+/* The programs that have open nodes of one device. */
 struct local_device {
     struct vg_inv_use *use;
     GString *holders;
@@ -32,8 +32,8 @@ struct local_device {
 struct local_scan {
     const char *sys, *proc;
     GPtrArray *devices; /* struct local_device */
-    GHashTable *nodes;  /* "/dev/dri/card0" -> struct local_device; the last one of a shared node */
-    GPtrArray *all_nvidia; /* struct local_device whose nodes are not known */
+    GHashTable *nodes; /* "/dev/dri/card0" -> struct local_device; of a shared node, the last one */
+    GPtrArray *all_nvidia; /* struct local_device with unknown nodes */
     bool denied;           /* the files of some process could not be listed */
 };
 
@@ -63,7 +63,7 @@ local_read(const char *dir, const char *name)
 
 /* ---- device nodes ---- */
 
-/* Adds nodes in a directory of /dev that have the names of the entries of a directory of sysfs. */
+/* Adds the nodes in a directory of /dev whose names are in a directory of sysfs. */
 static void
 local_add_nodes(struct local_scan *scan, struct local_device *device, const char *dir,
                 const char *below, const char *dev)
@@ -77,7 +77,7 @@ local_add_nodes(struct local_scan *scan, struct local_device *device, const char
         g_dir_close(list);
 }
 
-/* Adds the node that sysfs names for a directory. */
+/* Adds the node that sysfs lists for a directory. */
 static void
 local_add_named(struct local_scan *scan, struct local_device *device, const char *dir)
 {
@@ -91,7 +91,7 @@ local_add_named(struct local_scan *scan, struct local_device *device, const char
     g_hash_table_insert(scan->nodes, g_build_filename("/dev", node, NULL), device);
 }
 
-/* Adds the nodes of what is below a function, whatever its driver, without those of its mediated
+/* Adds the nodes of everything below a function, with any driver, except those of its mediated
  * devices. Other functions are links. */
 static void
 local_walk(struct local_scan *scan, struct local_device *device, const char *dir, unsigned depth)
@@ -122,8 +122,8 @@ local_add_vfio_group(struct local_scan *scan, struct local_device *device, const
         g_hash_table_insert(scan->nodes, g_build_filename("/dev/vfio", group, NULL), device);
 }
 
-/* Adds NVIDIA's nodes. They are of whole GPUs and not in sysfs: its driver tells which node is
- * whose. */
+/* Adds NVIDIA's nodes. They represent whole GPUs and are not in sysfs, but the driver reports which
+ * node belongs to which GPU. */
 static void
 local_add_nvidia(struct local_scan *scan, struct local_device *device, const char *address)
 {
@@ -138,8 +138,7 @@ local_add_nvidia(struct local_scan *scan, struct local_device *device, const cha
         g_ptr_array_add(scan->all_nvidia, device);
 }
 
-/* Reads the driver from sysfs, since libvirt's is as old as the last event that it heard of the
- * device. */
+/* Reads the driver from sysfs, because libvirt's value is from the last event of the device. */
 static void
 local_read_driver(const char *dir, char **driver)
 {
@@ -150,8 +149,8 @@ local_read_driver(const char *dir, char **driver)
     *driver = target ? g_path_get_basename(target) : NULL;
 }
 
-/* Returns whether the kernel has no IOMMU for a function. A group that VFIO made without one
- * (enable_unsafe_noiommu_mode) is nothing that QEMU takes. */
+/* Returns whether the kernel has no IOMMU for a function. QEMU does not accept a group that VFIO
+ * creates without one (enable_unsafe_noiommu_mode). */
 static bool
 local_has_no_iommu(const char *dir)
 {
@@ -203,7 +202,7 @@ local_is_nvidia_gpu(const char *path)
     return *number && strspn(number, "0123456789") == strlen(number);
 }
 
-/* Names a process, as in "Xorg [812]". */
+/* Formats a process like "Xorg [812]". */
 static char *
 local_name_process(const char *dir, const char *pid)
 {
@@ -256,8 +255,8 @@ local_scan_process(struct local_scan *scan, const char *pid)
         local_add_holder(device, who);
 }
 
-/* Adds the file systems of the host, which no process has open. A line of mountinfo ends with "-
- * TYPE NODE OPTIONS". */
+/* Adds the host's file systems, which no process has open. A line of mountinfo ends with "- TYPE
+ * NODE OPTIONS". */
 static void
 local_scan_mounts(struct local_scan *scan)
 {
@@ -282,7 +281,7 @@ local_compare_pids(const void *a, const void *b)
     return (int)(strtol(*(char *const *)a, NULL, 10) - strtol(*(char *const *)b, NULL, 10));
 }
 
-/* Looks at all processes. Returns false if there is no such directory. */
+/* Checks all processes. Returns false if the directory does not exist. */
 static bool
 local_scan_processes(struct local_scan *scan)
 {
@@ -376,8 +375,8 @@ local_read_vgpu(const char *sys, struct vg_inv_vf *vf)
 
 /* ---- how many mediated devices a card can have ---- */
 
-/* Reads the number after "max_instance=" in what NVIDIA's driver says of a type. Returns 0 if it
- * says none. */
+/* Reads the number after "max_instance=" in the NVIDIA driver's description of a type, or returns
+ * 0. */
 static int64_t
 local_read_max(const char *sys, const char *address, const char *type)
 {
@@ -390,7 +389,7 @@ local_read_max(const char *sys, const char *address, const char *type)
     return max > 0 && max <= VG_INVENTORY_MDEVS_MAX ? max : 0;
 }
 
-/* Reads the limits of the whole card, which its virtual functions have in common. */
+/* Reads the limits of the whole card, which its virtual functions share. */
 static void
 local_read_limits(const char *sys, struct vg_inv_gpu *gpu)
 {

@@ -13,8 +13,8 @@
 
 #define ONLINE "/sys/devices/system/cpu/online"
 
-/* Reads a line such as "MemAvailable:  123 kB" from /proc/meminfo. Returns bytes, or 0 if there is
- * none. */
+/* Reads a line such as "MemAvailable:  123 kB" from /proc/meminfo. Returns the bytes, or 0 without
+ * such a line. */
 static int64_t
 read_meminfo(const char *name)
 {
@@ -41,7 +41,7 @@ vg_host_facts_cpus(void)
 
     if (!list)
         return MAX(sysconf(_SC_NPROCESSORS_ONLN), 0);
-    /* Where the kernel does not say what is online, the whole list counts. */
+    /* If the kernel does not report which CPUs are online, the whole list counts. */
     if (!g_file_get_contents(ONLINE, &text, NULL, NULL) ||
         vg_cpu_list_parse(text, &online, NULL) < 0)
         return vg_cpu_list_count_both(list, list);
@@ -61,7 +61,7 @@ vg_host_facts_complete(const vg_inventory *facts, bool is_ours, vg_inventory *in
 {
     if (inventory->cpus == 0 || (vg_cpu_list_host() && facts->cpus > 0))
         inventory->cpus = facts->cpus;
-    /* libvirt does not see memory that was added since the machine began. */
+    /* libvirt does not see memory that was added after boot. */
     if (is_ours || inventory->memory_bytes == 0 || inventory->memory_bytes == facts->memory_bytes) {
         inventory->memory_bytes = facts->memory_bytes;
         inventory->memory_free_bytes = facts->memory_free_bytes;

@@ -2,8 +2,8 @@
  *
  * Sources: qemuMigrationSrcIsAllowed(), qemuMigrationSrcIsAllowedHostdev() and
  * qemuMigrationSrcIsSafe() of libvirt 9.0.0 and 11.3.0; devices that call migrate_add_blocker() or
- * are unmigratable in QEMU 7.2 and 10.0. Both versions of libvirt ask QEMU about devices of the
- * host, and say nothing about them themselves.
+ * are unmigratable in QEMU 7.2 and 10.0. Both libvirt versions query QEMU about host devices, and
+ * make no statement about them themselves.
  */
 #include "config.h"
 
@@ -20,15 +20,15 @@ enum { DEBIAN_12, DEBIAN_13, DEBIANS, UNKNOWN = DEBIANS };
 
 enum blocker_who { LIBVIRT, QEMU, NOBODY };
 
-/* NO: no VM with this is migrated. MAY: that depends on `if_text`. NEVER: nothing refuses the
- * migration, but the VM would go on with something else. */
+/* NO: such a VM cannot be migrated. MAY: it depends on `if_text`. NEVER: nothing refuses the
+ * migration, but the VM would continue with different data. */
 enum blocker_verdict { YES, NO, MAY, NEVER };
 
 struct blocker_row {
     const char *element; /* an element below <devices> */
-    /* The condition: the element, or the element at the path below it, has the attribute with this
-     * value (is_not: another value, or none). If attribute is NULL, there only has to be such an
-     * element; if path is NULL, too, the condition always holds. */
+    /* The condition: the element, or the element at this path below it, has the attribute with this
+     * value (is_not: another value, or none). If attribute is NULL, the element only has to exist.
+     * If path is also NULL, the condition always holds. */
     const char *path, *attribute, *value;
     bool is_not;
     enum blocker_who who;
@@ -43,7 +43,7 @@ static const char blocker_by_driver[] =
     "only if its driver supports migration, which vfio-pci does not";
 static const char blocker_by_backend[] = "only if the program that serves it can log memory writes";
 
-/* The first row that fits an element counts. */
+/* The first row that matches an element counts. */
 static const struct blocker_row blocker_rows[] = {
     {"hostdev", IS(NULL, "mode", "capabilities"), LIBVIRT, {NO, NO}, "a host capability", ""},
     {"hostdev", IS(NULL, "type", "pci"), QEMU, {NO, MAY}, "a host PCI device", blocker_by_driver},
@@ -189,14 +189,14 @@ blocker_free(void *free_blocker)
 /* ---- versions ---- */
 
 static const struct {
-    unsigned long libvirt, qemu; /* in thousands */
+    unsigned long libvirt, qemu; /* major * 1000 + minor */
     const char *names[2];        /* by blocker_who */
 } blocker_debians[DEBIANS] = {
     {9000, 7002, {"libvirt 9.0", "QEMU 7.2"}},
     {11003, 10000, {"libvirt 11.3", "QEMU 10.0"}},
 };
 
-/* Returns the row of blocker_debians, or UNKNOWN. */
+/* Returns the index in blocker_debians, or UNKNOWN. */
 static int
 blocker_find_version(const struct vg_virt_versions *versions, enum blocker_who who)
 {
@@ -209,7 +209,7 @@ blocker_find_version(const struct vg_virt_versions *versions, enum blocker_who w
     return UNKNOWN;
 }
 
-/* Names a version, as in "QEMU 8.2.2". */
+/* Formats a version like "QEMU 8.2.2". */
 static char *
 blocker_name_version(const struct vg_virt_versions *versions, enum blocker_who who)
 {
@@ -238,7 +238,7 @@ blocker_row_fits(const struct blocker_row *row, const xmlNode *node)
 static const char blocker_advice[] =
     "; remove it, or name it in a [gpu NAME] section if it should move with the VM";
 
-/* Describes a blocker for a version that is none of the known ones. */
+/* Describes a blocker for an unknown version. */
 static char *
 blocker_tell_unknown(const struct blocker_row *row, const char *device, const char *version,
                      bool *ret_sure)
@@ -262,7 +262,7 @@ blocker_tell_unknown(const struct blocker_row *row, const char *device, const ch
         row->what, older[row->who], newer[row->who], row->if_text, version);
 }
 
-/* Describes a blocker. Returns NULL if it is none. */
+/* Describes a blocker, or returns NULL if it is none. */
 static char *
 blocker_tell(const struct blocker_row *row, const char *device,
              const struct vg_virt_versions *versions, bool *ret_sure)
@@ -309,7 +309,7 @@ blocker_judge(const xmlNode *node, const char *const *off, const struct vg_virt_
     const struct blocker_row *row = NULL;
     bool sure = false;
 
-    /* Network cards in a team are unplugged by libvirt itself. */
+    /* libvirt itself unplugs network cards in a team. */
     if ((alias && g_strv_contains(off, alias)) ||
         vg_xml_attribute_is(vg_xml_child(node, "teaming"), "type", "transient"))
         return;
@@ -325,8 +325,8 @@ blocker_judge(const xmlNode *node, const char *const *off, const struct vg_virt_
 
 /* ---- virtio-gpu ---- */
 
-/* What QEMU says in hw/display/virtio-gpu-base.c, of 7.2 as of 10.0, is "virgl is not yet
- * migratable": it means Venus and native contexts, too. */
+/* QEMU's message in hw/display/virtio-gpu-base.c, in 7.2 as in 10.0, is "virgl is not yet
+ * migratable". It also applies to Venus and native contexts. */
 static void
 blocker_judge_virtio_gpu(const xmlNode *domain, const struct vg_virt_versions *versions,
                          GPtrArray *blockers)
@@ -351,7 +351,7 @@ blocker_judge_virtio_gpu(const xmlNode *domain, const struct vg_virt_versions *v
 
 /* ---- the domain itself ---- */
 
-/* Returns whether the CPU has a TSC that runs evenly, and no frequency is set for it. */
+/* Returns whether the CPU has an invariant TSC, and no frequency is set for it. */
 static bool
 blocker_has_invtsc(const xmlNode *domain)
 {

@@ -11,7 +11,7 @@
 #define OBJECTS_MAX    256
 #define DEPTH_MAX      64
 
-/* An attribute of an element that names an object, if the parent of the element is of this name. */
+/* An attribute of an element that names an object, if the element's parent has this name. */
 static const struct {
     const char *parent, *element, *attribute;
     enum vg_move_object_kind kind;

@@ -13,7 +13,7 @@
 /* The maximum length of a chain of backing files. */
 #define CHAIN_MAX 64
 
-/* Adds a path. One that is there already is used twice, and needs what both uses need. */
+/* Adds a path. A path that is already listed is used twice and must meet both requirements. */
 static void
 paths_add(GPtrArray *paths, const struct vg_path_need *need)
 {
@@ -31,7 +31,7 @@ paths_add(GPtrArray *paths, const struct vg_path_need *need)
     g_ptr_array_add(paths, vg_record_copy(&vg_path_need_record, need));
 }
 
-/* Adds what a <source> names, if that is a file or a device of the host. */
+/* Adds what a <source> names, if it is a file or a device of the host. */
 static void
 paths_add_source(GPtrArray *paths, const xmlNode *source, struct vg_path_need *need)
 {
@@ -44,8 +44,8 @@ paths_add_source(GPtrArray *paths, const xmlNode *source, struct vg_path_need *n
     need->path = NULL;
 }
 
-/* Adds a disk with its backing files. For a medium that may be left out (startupPolicy), libvirt
- * takes an empty drive; a disk that it left out, the VM's memory would not fit to. */
+/* Adds a disk with its backing files. For an optional medium (startupPolicy), libvirt uses an empty
+ * drive. An optional disk must exist, because otherwise the VM's memory would not match. */
 static void
 paths_add_disk(GPtrArray *paths, const xmlNode *disk)
 {
@@ -82,8 +82,8 @@ paths_add_boot(GPtrArray *paths, const xmlNode *os, const char *element, const c
     paths_add(paths, &(struct vg_path_need){.path = path, .use = (char *)use});
 }
 
-/* Adds the firmware's variables, which libvirt makes of a template if they are missing, and which
- * come with the VM's memory. */
+/* Adds the firmware's variables. libvirt creates the file from a template if it is missing, and its
+ * content is migrated with the VM's memory. */
 static void
 paths_add_variables(GPtrArray *paths, const xmlNode *nvram)
 {

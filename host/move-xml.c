@@ -17,12 +17,12 @@
 #define TEXT_BYTES_MAX 1024
 #define PATH_BYTES_MAX 4096
 #define DISKS_MAX      256
-/* The depth of a domain that is looked at. A chain of backing files is the deepest. */
+/* The maximum depth of a domain. A chain of backing files is the deepest. */
 #define DEPTH_MAX 64
 
 /* ---- what it needs ---- */
 
-/* Lists the domain's names of its disks. */
+/* Lists the names of the domain's disks. */
 static void
 move_xml_read_disks(const xmlNode *domain, vg_move_needs *needs)
 {
@@ -34,7 +34,7 @@ move_xml_read_disks(const xmlNode *domain, vg_move_needs *needs)
     }
 }
 
-/* Lists the elements whose class is not known, each path once. */
+/* Lists the elements with an unknown class, each path once. */
 static void
 move_xml_find_news(const xmlNode *node, const char *above, unsigned depth, GPtrArray *news)
 {
@@ -122,7 +122,7 @@ is_off(const char *alias, const char *const *off)
     return alias && g_strv_contains(off, alias);
 }
 
-/* Returns whether the domain has the root bus of q35, on which nothing can be unplugged while the
+/* Returns whether the domain has the root bus of q35, from which nothing can be unplugged while the
  * guest runs. */
 static bool
 has_rigid_root(const xmlNode *devices)
@@ -147,7 +147,7 @@ has_neighbour(const xmlNode *devices, const xmlNode *self, const char *address)
     return false;
 }
 
-/* Reports a device that is to be off, but cannot be unplugged at its address in the guest. */
+/* Reports a device that must be unplugged, but cannot be at its address in the guest. */
 static void
 find_rigid(const xmlNode *devices, const xmlNode *node, const char *alias, GPtrArray *problems)
 {
@@ -170,7 +170,7 @@ find_rigid(const xmlNode *devices, const xmlNode *node, const char *alias, GPtrA
 
 /* ---- aliases that libvirt makes ---- */
 
-/* Returns the number in an alias, or -1 if it is an alias of another kind. */
+/* Returns the number in an alias, or -1 if it is another kind of alias. */
 static int
 move_xml_number_of(const char *alias)
 {
@@ -186,9 +186,9 @@ compare_numbers(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Finds devices whose aliases would change. libvirt gives a device without an alias of its own the
- * number after the highest one. If devices are attached in their order, they get the same aliases
- * again, unless a number is left out. */
+/* Finds devices whose aliases would change. libvirt gives a device without a user alias the number
+ * after the highest one. Devices that are attached in their order get the same aliases again,
+ * unless there is a gap in the numbers. */
 static void
 find_unstable(const xmlNode *devices, const char *const *off, GPtrArray *problems)
 {
@@ -213,7 +213,7 @@ find_unstable(const xmlNode *devices, const char *const *off, GPtrArray *problem
                         g_array_index(numbers, int, i), next, next);
 }
 
-/* Reports a device with ramfb, which libvirt makes of a model without hotplug. */
+/* Reports a device with ramfb, for which libvirt uses a model without hotplug. */
 static void
 move_xml_find_ramfb(const char *xml, const xmlNode *node, const char *alias, GPtrArray *problems)
 {

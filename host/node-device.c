@@ -13,7 +13,7 @@
 #define NAME_BYTES_MAX VG_SNAPSHOT_NAME_MAX
 #define AVAILABLE_MAX  1000000
 
-/* Classes of PCI devices (pci_ids.h of the kernel). */
+/* Classes of PCI devices (the kernel's pci_ids.h). */
 #define PCI_CLASS_STORAGE        0x01
 #define PCI_CLASS_NETWORK        0x02
 #define PCI_CLASS_DISPLAY        0x03
@@ -25,7 +25,7 @@
 
 /* ---- reading ---- */
 
-/* Finds the capability of this type within a device or a capability. */
+/* Finds the capability of this type in a device or a capability. */
 static const xmlNode *
 capability(const xmlNode *node, const char *type)
 {
@@ -64,12 +64,12 @@ pci_id_of(const xmlNode *pci)
                : g_strdup_printf("%04x:%04x", (unsigned)vendor, (unsigned)product);
 }
 
-/* Names another function that cards with GPUs have. Returns NULL if it is something else. */
+/* Names another function of cards with GPUs. Returns NULL if it is something else. */
 static const char *
 node_device_name_function(int64_t class)
 {
     static const struct {
-        int64_t class; /* the class and subclass */
+        int64_t class; /* class and subclass */
         const char *name;
     } known[] = {
         {0x0401, "audio"}, {0x0403, "audio"}, {0x0c03, "USB"}, {0x0c80, "USB-C"}, {0x0c0a, "USB-C"},
@@ -81,8 +81,8 @@ node_device_name_function(int64_t class)
     return NULL;
 }
 
-/* Names a device that may be in the IOMMU group of a GPU by chance. Returns NULL for a bridge to
- * another bus, which VFIO leaves to the host. */
+/* Names a device that may share a GPU's IOMMU group by chance. Returns NULL for a bridge to another
+ * bus, which VFIO leaves to the host. */
 static const char *
 node_device_name_neighbour(int64_t class)
 {
@@ -100,7 +100,7 @@ node_device_name_neighbour(int64_t class)
     }
 }
 
-/* Tells what a PCI device is, by its class, vendor and device, address and group. */
+/* Determines what a PCI device is, from its class, vendor, device, address and group. */
 static enum vg_node_device_kind
 read_kind(int64_t class, vg_node_device *device)
 {
@@ -140,7 +140,7 @@ read_pci(const xmlNode *root, const xmlNode *pci, vg_node_device *device)
     read_types(capability(pci, "mdev_types"), device);
 }
 
-/* Makes "0000:41:00.0" from libvirt's name for that device, "pci_0000_41_00_0", or from the address
+/* Returns "0000:41:00.0" for libvirt's name of the device, "pci_0000_41_00_0", or for the address
  * itself. */
 static char *
 address_of(const char *name)
@@ -240,7 +240,7 @@ node_device_find_gpu(const vg_inventory *inventory, const char *address)
     return NULL;
 }
 
-/* Sorts types by name, since sysfs has them in any order. */
+/* Sorts types by name, because their order in sysfs is random. */
 static int
 compare_types(const void *a, const void *b)
 {
@@ -250,8 +250,8 @@ compare_types(const void *a, const void *b)
     return strcmp(x->type, y->type);
 }
 
-/* Adds types of the card itself, or of one of its virtual functions, whose room is that of the
- * card: it is counted when all are known. */
+/* Adds types of the card itself, or of one of its virtual functions. The functions share the card's
+ * capacity, which is counted when all are known. */
 static void
 add_types(struct vg_inv_gpu *gpu, const GPtrArray *types, bool of_function)
 {
@@ -301,12 +301,12 @@ node_device_put_vf(const vg_node_device *device, struct vg_inv_gpu *gpu)
     g_ptr_array_add(gpu->vfs, vf);
 }
 
-/* Finds the GPU that has this function in its slot, or this device in its IOMMU group. Returns NULL
- * if there is none. */
+/* Finds the GPU that has this function in its slot, or this device in its IOMMU group, or returns
+ * NULL. */
 static struct vg_inv_gpu *
 node_device_find_neighbour(const vg_inventory *inventory, const vg_node_device *device)
 {
-    const size_t slot = strlen(device->address) - 1; /* all but the function */
+    const size_t slot = strlen(device->address) - 1; /* all except the function */
 
     for (unsigned i = 0; i < inventory->gpus->len; i++) {
         struct vg_inv_gpu *gpu = inventory->gpus->pdata[i];
@@ -338,7 +338,7 @@ node_device_put_function(const vg_node_device *device, vg_inventory *inventory)
     g_ptr_array_add(gpu->functions, function);
 }
 
-/* Maps the address of each virtual function to that of the GPU of which it is a part. */
+/* Maps the address of each virtual function to that of its GPU. */
 static GHashTable *
 node_device_map_parts(const GPtrArray *devices)
 {

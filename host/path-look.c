@@ -25,19 +25,19 @@
 #include "base/thread.h"
 
 #define PATH_NS      (5 * VG_NS_PER_S)
-#define FAILING_MAX  2                  /* paths that do not answer, before the rest is left out */
-#define END_NS       (VG_NS_PER_S / 10) /* the time that an ended process may take to go */
+#define FAILING_MAX  2 /* number of unresponsive paths after which the rest is left out */
+#define END_NS       (VG_NS_PER_S / 10) /* time limit for an ended process to exit */
 #define SECTOR_BYTES 512
 
-/* What the process finds at a path; small enough to be written at once. */
+/* What the process finds at a path, small enough for one atomic write. */
 struct look_raw {
-    int error; /* errno of looking at the path itself */
+    int error; /* errno for the path itself */
     mode_t mode;
     uint64_t inode, size, mount, attributes;
     unsigned dev_major, dev_minor; /* of a device */
     int is_read_only;              /* of a device; -1 if unknown */
-    size_t seen_bytes;             /* of the path, the part that is there, if the whole is not */
-    bool dangling;                 /* what follows is a symbolic link that leads nowhere */
+    size_t seen_bytes;             /* length of the part of the path that exists */
+    bool dangling;                 /* the next component is a dangling symbolic link */
 };
 
 /* ---- the process that looks: nothing here may allocate or lock ---- */
@@ -48,7 +48,7 @@ looker_stat(const char *path, int flags, struct statx *ret)
     return statx(AT_FDCWD, path, flags, STATX_BASIC_STATS | STATX_MNT_ID, ret) == 0 ? 0 : errno;
 }
 
-/* Finds the part of a path that is there. */
+/* Finds the existing part of a path. */
 static void
 looker_find_part(const char *path, struct look_raw *raw)
 {
@@ -73,7 +73,7 @@ looker_find_part(const char *path, struct look_raw *raw)
     } while (size > 1);
 }
 
-/* Asks a block device itself, if this process may. */
+/* Queries a block device itself, if this process may do so. */
 static void
 looker_ask_device(const char *path, struct look_raw *raw)
 {
@@ -111,7 +111,7 @@ looker_look(const char *path, struct look_raw *raw)
         looker_ask_device(path, raw);
 }
 
-/* Looks at the paths from first on. */
+/* Checks the paths from first on. */
 static _Noreturn void
 looker_run(const GPtrArray *paths, guint first, int out)
 {
@@ -134,7 +134,7 @@ looker_run(const GPtrArray *paths, guint first, int out)
 static struct {
     pthread_mutex_t lock;
     unsigned looking;
-    GArray *left; /* pid_t; NULL if there never were any */
+    GArray *left; /* pid_t; NULL: there never were any */
 } lookers = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Called with the lock. */
@@ -158,7 +158,7 @@ lookers_begin(void)
     return true;
 }
 
-/* Ends a process, or leaves it behind. */
+/* Ends a process, or abandons it. */
 static void
 lookers_end(pid_t pid)
 {
@@ -181,11 +181,11 @@ lookers_end(pid_t pid)
 
 struct mount {
     uint64_t id;
-    char *place; /* device, root and mount point: equal for one mount in two lists */
+    char *place; /* device, root and mount point, by which one mount is found in two lists */
     char *point;
     char *type;
     bool read_only;       /* the mount itself */
-    bool super_read_only; /* all mounts of the file system */
+    bool super_read_only; /* all mounts of the same file system */
 };
 
 static void
@@ -208,7 +208,7 @@ mount_has_option(const char *options, const char *option)
 }
 
 /* Reads a line of mountinfo: id, parent, device, root, mount point, options, optional fields, "-",
- * type, source, options of the file system. Returns NULL if it is not one. */
+ * type, source, file system options. Returns NULL if it is not valid. */
 static struct mount *
 mount_read(const char *line)
 {
@@ -228,7 +228,7 @@ mount_read(const char *line)
     return mount;
 }
 
-/* Reads the mounts of a process. Returns NULL if that is not possible; freed with the array. */
+/* Reads the mounts of a process, or returns NULL on failure. The array frees its elements. */
 static GPtrArray *
 mounts_read(const char *proc, const char *process)
 {
@@ -275,8 +275,8 @@ struct look {
     struct vg_path_look options;
     const GPtrArray *paths;
     GPtrArray *seen; /* struct vg_path_seen */
-    GPtrArray *own;  /* the mounts of this process; NULL if unknown */
-    GPtrArray *host; /* those of the host; NULL if unknown */
+    GPtrArray *own;  /* of this process; NULL if unknown */
+    GPtrArray *host; /* of the host; NULL if unknown */
 };
 
 static struct vg_path_seen *
@@ -290,8 +290,8 @@ look_add(struct look *look, enum vg_path_state state)
     return seen;
 }
 
-/* Returns why what this process sees on a mount is not what the host has there, or NULL if it is;
- * *ret is then the host's mount. The caller frees it. */
+/* Returns why this process does not see the same file system on a mount as the host, or NULL if it
+ * does. *ret is then the host's mount. The caller frees the text. */
 static char *
 look_check_mount(const struct look *look, uint64_t id, const struct mount **ret)
 {
@@ -305,7 +305,7 @@ look_check_mount(const struct look *look, uint64_t id, const struct mount **ret)
                                   own->point);
 }
 
-/* Reads a file of a block device in sysfs. Returns NULL if there is none; the caller frees it. */
+/* Reads a file of a block device in sysfs, or returns NULL. The caller frees the text. */
 static char *
 look_device_file(const struct look_raw *raw, const char *name)
 {
@@ -336,7 +336,7 @@ look_set_device(struct vg_path_seen *seen, const struct look_raw *raw)
         g_clear_pointer(&seen->identity, g_free);
 }
 
-/* The path is there. */
+/* Describes a path that exists. */
 static void
 look_set(const struct look *look, struct vg_path_seen *seen, const struct look_raw *raw)
 {
@@ -363,7 +363,7 @@ look_set(const struct look *look, struct vg_path_seen *seen, const struct look_r
     seen->identity = g_strdup_printf("%" G_GUINT64_FORMAT, raw->inode);
 }
 
-/* The path is not there, or closed to this process. */
+/* Describes a path that does not exist, or is not accessible to this process. */
 static void
 look_set_part(const struct look *look, struct vg_path_seen *seen, const struct look_raw *raw)
 {
@@ -399,7 +399,7 @@ look_add_raw(struct look *look, const struct look_raw *raw)
 
 /* ---- all of them ---- */
 
-/* Reads what a process finds. Returns false if it does not answer. */
+/* Reads the results of a process. Returns false if it does not answer. */
 static bool
 look_read(struct look *look, int in, int64_t until_ns)
 {
@@ -417,7 +417,7 @@ look_read(struct look *look, int in, int64_t until_ns)
     return true;
 }
 
-/* Says that a path, or its file system, does not answer. */
+/* Reports that a path, or its file system, is unresponsive. */
 static void
 look_add_failing(struct look *look, int64_t began_ns)
 {
@@ -428,7 +428,7 @@ look_add_failing(struct look *look, int64_t began_ns)
                                 (double)MIN(look->options.path_ns, took_ns) / (double)VG_NS_PER_S);
 }
 
-/* Has a process look at the paths that are left. Returns -1 if that is not possible. */
+/* Starts a process that checks the remaining paths. Returns -1 if that is not possible. */
 static int
 look_go_on(struct look *look, int64_t until_ns, GError **err)
 {

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-/* The inode of the pid namespace whose thread ids the kernel uses (PROC_PID_INIT_INO of the
+/* The inode of the pid namespace with the thread ids that the kernel uses (PROC_PID_INIT_INO of the
  * kernel's linux/proc_ns.h). */
 #define INIT_PID_NAMESPACE 0xEFFFFFFCu
 

@@ -13,20 +13,20 @@
 #include "base/error.h"
 #include "host/proc-text.h"
 
-/* The number of looks at a process that is no VM, after 1, 2, 4, 8, 16 and 32 s; then it is only
- * looked at if its pid comes back. */
+/* The number of checks of a process that is not a VM, after 1, 2, 4, 8, 16 and 32 s. Afterwards, it
+ * is only checked if its pid is reused. */
 #define LOOKS_MAX 6
-/* A pid that has come back is recognised at once by the inode number of its directory. On a file
- * system that reuses these, it is noticed after this time. */
+/* A reused pid is recognised immediately by the inode number of its directory. On a file system
+ * that reuses inode numbers, it is detected after this time. */
 #define VERIFY_NS (60 * VG_NS_PER_S)
-/* The interval at which the number of a VM's threads is checked: vCPUs are rarely plugged, and a
- * thread that ends is noticed by its reader. */
+/* The interval at which the number of a VM's threads is checked. vCPUs are rarely plugged, and the
+ * reader of a thread detects its end. */
 #define CHECK_NS (2 * VG_NS_PER_S)
-/* Threads of a VM are listed after a change of their number, and without one at this interval. */
+/* A VM's threads are listed when their number has changed, and otherwise at this interval. */
 #define RELIST_NS (10 * VG_NS_PER_S)
 /* The number of times that a thread's name is read: at first it has the name of its creator. */
 #define THREAD_LOOKS_MAX 3
-/* So many generations of a VM's children are its helpers. */
+/* The number of generations of a VM's children that are its helpers. */
 #define DEPTH_MAX 16
 
 struct seen_thread {
@@ -36,25 +36,25 @@ struct seen_thread {
     uint8_t looks;
     bool is_vcpu;
     bool is_kvm;
-    bool present; /* it is in the listing that is being made */
+    bool present; /* in the present listing */
 };
 
 struct process {
-    struct vg_proc_vm vm; /* the first member; vcpus is NULL while it is no VM */
+    struct vg_proc_vm vm; /* the first member; vcpus is NULL if it is not a VM */
     uint64_t inode;
-    uint64_t generation; /* the update that saw it last */
+    uint64_t generation; /* the last update that saw the process */
     int64_t next_look_ns;
-    int64_t hinted_ns; /* the time of the last look because of a hint */
+    int64_t hinted_ns; /* the last check because of a hint */
     unsigned looks;
-    int32_t parent; /* when it was looked at first */
-    uint32_t owner; /* the VM whose helper it is, or VG_PROCESS_NO_ID */
-    bool is_qemu;   /* its name is that of QEMU */
-    /* for VMs */
-    GArray *threads; /* struct seen_thread, in the order of their appearance */
+    int32_t parent; /* at the first check */
+    uint32_t owner; /* the VM that it helps, or VG_PROCESS_NO_ID */
+    bool is_qemu;   /* it has QEMU's name */
+    /* For VMs: */
+    GArray *threads; /* struct seen_thread, in order of appearance */
     struct stat task;
     int64_t next_check_ns;
     int64_t next_list_ns;
-    bool unsettled; /* a thread may still change its name */
+    bool unsettled; /* the name of a thread may still change */
 };
 
 struct vg_proc_scan {
@@ -63,7 +63,7 @@ struct vg_proc_scan {
     GPtrArray *vms;
     uint64_t generation;
     uint32_t next_id;
-    bool changed; /* processes have come or gone since helpers were told */
+    bool changed; /* processes have started or ended since the helpers were determined */
 };
 
 static void
@@ -102,7 +102,7 @@ vg_proc_scan_free(vg_proc_scan *scan)
     g_free(scan);
 }
 
-/* Returns the number that a directory's name is, or 0. */
+/* Returns the number that is a directory's name, or 0. */
 static int32_t
 proc_scan_number_of(const char *name)
 {
@@ -137,7 +137,7 @@ look_at_thread(const vg_proc_scan *scan, const struct process *process, struct s
 static struct seen_thread *
 find_thread(GArray *threads, int32_t tid, unsigned from)
 {
-    /* Threads are listed in the same order each time, so the next one is nearly always it. */
+    /* Threads have the same order in each listing, so it is almost always the next one. */
     for (unsigned i = 0; i < threads->len; i++) {
         unsigned at = (from + i) % threads->len;
         struct seen_thread *thread = &g_array_index(threads, struct seen_thread, at);
@@ -157,7 +157,7 @@ compare_vcpus(const void *a, const void *b)
     return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-/* Determines which threads are vCPUs, and forgets those that have gone. */
+/* Determines which threads are vCPUs, and forgets those that have ended. */
 static void
 settle_threads(struct process *process)
 {
@@ -181,7 +181,7 @@ settle_threads(struct process *process)
     g_array_sort(process->vm.vcpus, compare_vcpus);
 }
 
-/* Lists the threads. Returns false if there is no such process any longer. */
+/* Lists the threads. Returns false if the process no longer exists. */
 static bool
 list_threads(const vg_proc_scan *scan, struct process *process)
 {
@@ -259,7 +259,7 @@ is_vm(const struct process *process)
     return process->vm.id != VG_PROCESS_NO_ID;
 }
 
-/* Whose process it is: a thread of the kernel may work for the one that its name tells. */
+/* Returns a thread's process. A kernel thread may work for the process in its name. */
 static int32_t
 proc_scan_starter_of(const struct vg_proc_stat *stat)
 {
@@ -268,7 +268,7 @@ proc_scan_starter_of(const struct vg_proc_stat *stat)
     return stat->is_kernel && vg_comm_names_owner(stat->comm, &pid) ? pid : stat->parent;
 }
 
-/* Checks whether this process, which was no VM, is one by now. */
+/* Checks whether a process that was not a VM is one now. */
 static void
 look_at_process(vg_proc_scan *scan, struct process *process, int64_t now_ns)
 {
@@ -293,7 +293,7 @@ look_at_process(vg_proc_scan *scan, struct process *process, int64_t now_ns)
     if (process->looks > LOOKS_MAX && !process->is_qemu)
         return;
     process->looks++;
-    /* Most processes have one thread, whose name is here already. */
+    /* Most processes have one thread, whose name is already known. */
     if (stat.threads == 1 && !vg_comm_is_vcpu(stat.comm, &index))
         return;
     if (process->threads) {
@@ -304,8 +304,8 @@ look_at_process(vg_proc_scan *scan, struct process *process, int64_t now_ns)
         become_vm(scan, process, now_ns);
 }
 
-/* Checks whether the threads of this VM have changed. Returns false if it is another process by
- * now. */
+/* Checks whether the threads of this VM have changed. Returns false if its pid belongs to another
+ * process by now. */
 static bool
 look_at_vm(const vg_proc_scan *scan, struct process *process, int64_t now_ns)
 {
@@ -319,7 +319,7 @@ look_at_vm(const vg_proc_scan *scan, struct process *process, int64_t now_ns)
     snprintf(path, sizeof(path), "%s/%d/task", scan->proc, process->vm.pid);
     if (lstat(path, &task) != 0)
         return false;
-    /* The number of links is two more than there are threads. */
+    /* The number of links is the number of threads plus two. */
     bool same = task.st_ino == process->task.st_ino && task.st_nlink == process->task.st_nlink &&
                 task.st_ctim.tv_sec == process->task.st_ctim.tv_sec &&
                 task.st_ctim.tv_nsec == process->task.st_ctim.tv_nsec;
@@ -359,8 +359,8 @@ see_process(vg_proc_scan *scan, int32_t pid, uint64_t inode, int64_t now_ns)
     struct process *process = g_hash_table_lookup(scan->processes, key);
 
     if (process && process->inode != inode) {
-        /* This is another process, or a directory that the kernel forgot and made again;
-         * start_ticks shows which. */
+        /* This is another process, or the kernel has forgotten and recreated the directory.
+         * start_ticks distinguishes the two. */
         process->inode = inode;
         process->next_look_ns = now_ns;
         process->next_check_ns = now_ns;
@@ -381,13 +381,13 @@ see_process(vg_proc_scan *scan, int32_t pid, uint64_t inode, int64_t now_ns)
 
 /* ---- helpers ---- */
 
-/* Returns the process that started this one, if it still is there. */
+/* Returns the parent of this process if it still exists. */
 static struct process *
 proc_scan_parent_of(const vg_proc_scan *scan, const struct process *process)
 {
     struct process *parent = g_hash_table_lookup(scan->processes, GINT_TO_POINTER(process->parent));
 
-    /* A younger one has the pid of a parent that has gone. */
+    /* A younger process has the pid of a parent that has exited. */
     return parent && parent->vm.start_ticks <= process->vm.start_ticks ? parent : NULL;
 }
 
@@ -423,7 +423,7 @@ vg_proc_vm_adopt_helpers(const struct vg_proc_vm *vm, vg_topology *topology)
         vg_topology_adopt(topology, pid, vm->pid);
 }
 
-/* Determines anew who is a helper of which VM. */
+/* Determines again which processes are helpers of which VM. */
 static void
 proc_scan_settle_helpers(vg_proc_scan *scan)
 {
@@ -484,7 +484,7 @@ vg_proc_scan_update(vg_proc_scan *scan, int64_t now_ns, GError **err)
 
 /* ---- hints ---- */
 
-/* Finds a thread of a process that is still the known one, from the last look at its threads. */
+/* Finds a thread of a process from the last listing, if the process is still the same. */
 static struct seen_thread *
 find_known_thread(const vg_proc_scan *scan, const struct process *process, uint64_t inode,
                   int32_t tid)
@@ -501,7 +501,7 @@ find_known_thread(const vg_proc_scan *scan, const struct process *process, uint6
     return thread && lstat(path, &dir) == 0 && dir.st_ino == thread->inode ? thread : NULL;
 }
 
-/* Looks at a process whatever the times of its earlier looks. */
+/* Checks a process immediately, whatever its earlier checks. */
 static struct process *
 look_anew(vg_proc_scan *scan, struct process *process, int32_t pid, uint64_t inode, int64_t now_ns)
 {

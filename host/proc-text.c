@@ -12,7 +12,7 @@
 
 #include <glib.h>
 
-/* Fields of stat after the name. */
+/* The fields of stat after the name. */
 enum {
     FIELD_STATE = 3,
     FIELD_PARENT = 4,
@@ -27,10 +27,10 @@ enum {
     FIELD_GUEST = 43,
 };
 
-/* This is from the kernel's include/linux/sched.h; proc(5) shows the flags as they are. */
+/* From the kernel's include/linux/sched.h. proc(5) only shows the flags as a number. */
 #define PF_KTHREAD 0x00200000
 
-/* Reads the number at *at, which is moved past it. */
+/* Reads the number at *at and advances *at past it. */
 static bool
 take_number(const char **at, uint64_t *ret)
 {
@@ -143,7 +143,7 @@ vg_proc_parse_schedstat(const char *text, struct vg_proc_schedstat *ret)
     return true;
 }
 
-/* Reads the number after a key at the beginning of a line. */
+/* Reads the number after a key at the start of a line. */
 static bool
 find_line(const char *text, const char *key, uint64_t *ret)
 {
@@ -162,7 +162,7 @@ vg_proc_parse_switches(const char *text, struct vg_proc_switches *ret)
 {
     struct vg_proc_switches switches;
 
-    /* This includes the end of the line before, since one key ends like the other. */
+    /* The text includes the end of the previous line, because one key ends like the other. */
     if (!find_line(text, "\nvoluntary_ctxt_switches:", &switches.voluntary) ||
         !find_line(text, "\nnonvoluntary_ctxt_switches:", &switches.nonvoluntary))
         return false;
@@ -172,7 +172,7 @@ vg_proc_parse_switches(const char *text, struct vg_proc_switches *ret)
 
 /* ---- the command line ---- */
 
-/* Copies the value of an option list up to its comma; `,,` is a comma of the value. */
+/* Copies the value of an option up to its comma. `,,` is a comma in the value. */
 static void
 copy_value(const char *value, char ret[VG_VM_NAME_MAX])
 {
@@ -184,7 +184,7 @@ copy_value(const char *value, char ret[VG_VM_NAME_MAX])
         g_string_append_c(name, *c);
     }
     g_autofree char *valid = g_utf8_make_valid(name->str, (gssize)name->len);
-    /* A replacement is longer than the bad byte, so the name is cut where a character ends. */
+    /* A replacement is longer than the invalid byte, so truncate the name at a character. */
     size_t length = strlen(valid);
     if (length >= VG_VM_NAME_MAX)
         length = (size_t)(g_utf8_find_prev_char(valid, valid + VG_VM_NAME_MAX) - valid);
@@ -192,7 +192,7 @@ copy_value(const char *value, char ret[VG_VM_NAME_MAX])
     ret[length] = '\0';
 }
 
-/* Takes the value of -name: its option `guest`, or the first option if that has no name. */
+/* Extracts the value of -name: its option `guest`, or the first option if that has no key. */
 static void
 proc_text_take_name(const char *value, char ret[VG_VM_NAME_MAX])
 {
@@ -206,7 +206,7 @@ proc_text_take_name(const char *value, char ret[VG_VM_NAME_MAX])
         }
         if (option == value && option[length] != '=')
             copy_value(option, ret);
-        /* This skips the rest of the option with the comma that ends it. */
+        /* Skip the rest of the option, including the comma that ends it. */
         while (*option && (*option != ',' || option[1] == ','))
             option += *option == ',' ? 2 : 1;
         option += *option == ',';
@@ -222,14 +222,13 @@ take_uuid(const char *value, char ret[VG_UUID_LEN])
     }
 }
 
-/* Finds the path, of ret_length bytes, after a prefix at the beginning of a line, or returns
- * NULL. */
+/* Finds the path, of ret_length bytes, after a prefix at the start of a line, or returns NULL. */
 static const char *
 find_cgroup(const char *text, const char *prefix, size_t *ret_length)
 {
     for (const char *line = text; line; line = strchr(line, '\n')) {
         line += *line == '\n';
-        /* The line has the number of the hierarchy, and then its controllers. */
+        /* The line contains the hierarchy's number, and then its controllers. */
         const char *path = strchr(line, ':');
         if (path && strncmp(path, prefix, strlen(prefix)) == 0) {
             path += strlen(prefix);
@@ -308,7 +307,7 @@ vg_proc_parse_qemu(const char *cmdline, size_t size, char ret_name[VG_VM_NAME_MA
             proc_text_take_name(value, ret_name);
         else if (strcmp(option, "uuid") == 0)
             take_uuid(value, ret_uuid);
-        /* QEMU takes one dash or two. */
+        /* QEMU accepts one dash or two. */
         option = "";
         if (strcmp(value, "-name") == 0 || strcmp(value, "--name") == 0)
             option = "name";
@@ -333,7 +332,7 @@ vg_proc_reread(int fd, char *buf, size_t size)
     return n;
 }
 
-/* Reads to the end, since one read() of a pipe or a long file may give less than was asked for. */
+/* Reads to the end: one read() of a pipe or a long file may return less than requested. */
 static ssize_t
 read_all(int fd, char *buf, size_t size)
 {

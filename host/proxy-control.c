@@ -66,7 +66,7 @@ vg_proxy_control_close(vg_proxy_control *control)
     g_free(control);
 }
 
-/* Receives an answer. Returns the descriptor of its file, -2 if it has none, or -1. */
+/* Receives an answer. Returns the descriptor of its file, -2 if there is none, or -1 on failure. */
 static int
 control_receive(const vg_proxy_control *control, char *text, size_t size, GError **err)
 {
@@ -101,7 +101,7 @@ control_send(const vg_proxy_control *control, const char *line, GError **err)
     return 0;
 }
 
-/* Sends a line, and receives the answer, as control_receive() does. */
+/* Sends a line and receives the answer like control_receive(). */
 static int
 control_ask(const vg_proxy_control *control, const char *line, char *text, size_t size,
             GError **err)
@@ -115,7 +115,7 @@ control_ask(const vg_proxy_control *control, const char *line, char *text, size_
     return control_receive(control, text, size, err);
 }
 
-/* Reads the file of an answer, and closes it. */
+/* Reads and closes the file of an answer. */
 static json_object *
 control_read_file(const vg_proxy_control *control, int fd, GError **err)
 {
@@ -133,15 +133,15 @@ control_read_file(const vg_proxy_control *control, int fd, GError **err)
     return object;
 }
 
-/* Returns whether an answer of an older proxy, which has no codes, means VG_E_NOT_FOUND. */
+/* Returns whether an answer from an older proxy, which has no codes, means VG_E_NOT_FOUND. */
 static bool
 control_is_not_found_of_old(const char *answer)
 {
     return strstr(answer, "no such socket") != NULL;
 }
 
-/* Reads "error CODE: REASON". Returns the code of the error, which is `otherwise` unless the proxy
- * lacks what is named, and sets *ret_why to the reason. */
+/* Reads "error CODE: REASON". Returns the code of the error: `otherwise`, unless the proxy does not
+ * have the named object. Sets *ret_why to the reason. */
 static int
 control_read_error(const char *line, int otherwise, const char **ret_why)
 {
@@ -157,8 +157,8 @@ control_read_error(const char *line, int otherwise, const char **ret_why)
                                                                                 : otherwise;
 }
 
-/* Returns what the file of an answer holds, which was received as control_receive() says; NULL:
- * there is none, or it cannot be read. */
+/* Returns the content of an answer's file, as received by control_receive(). Returns NULL if there
+ * is none, or it cannot be read. */
 static json_object *
 control_take_file(const vg_proxy_control *control, int fd, const char *text, int64_t *pid,
                   GError **err)
@@ -180,7 +180,8 @@ control_take_file(const vg_proxy_control *control, int fd, const char *text, int
     return g_steal_pointer(&object);
 }
 
-/* Asks by a line that is answered by a file. Returns what it holds; NULL: it cannot, or will not.
+/* Sends a request that is answered with a file. Returns its content, or NULL if the proxy refuses
+ * or fails.
  */
 static json_object *
 control_ask_file(const vg_proxy_control *control, const char *line, int64_t *pid, GError **err)
@@ -273,8 +274,8 @@ vg_proxy_control_fd(const vg_proxy_control *control)
     return control->fd;
 }
 
-/* Asks by a line that is answered by a line. Returns 0 after "ok", and else -1, with the answer in
- * TEXT, which is empty where there is none and *err is set. */
+/* Sends a request that is answered with a line. Returns 0 after "ok", otherwise -1. TEXT is then
+ * the answer, or empty if there is none and *err is set. */
 static int
 control_ask_line(vg_proxy_control *control, const char *line, char *text, size_t size, GError **err)
 {
@@ -288,8 +289,8 @@ control_ask_line(vg_proxy_control *control, const char *line, char *text, size_t
     return fd != -1 && strcmp(text, "ok") == 0 ? 0 : -1;
 }
 
-/* Sets the error of an answer that is neither "ok" nor empty: the code of "refused REASON" is
- * `refused`, and that of any other answer as control_read_error() says. */
+/* Sets the error for an answer that is neither "ok" nor empty. "refused REASON" has the code
+ * `refused`, and any other answer that of control_read_error(). */
 static int
 control_fail(const vg_proxy_control *control, const char *text, int refused, int otherwise,
              GError **err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads answers of QEMU's monitor.
+ * Reads answers from QEMU's monitor.
  */
 #include "config.h"
 
@@ -34,7 +34,7 @@ answer_parse(const char *answer)
     return vg_json_parse(answer, strlen(answer), ANSWER_BYTES_MAX, ANSWER_DEPTH_MAX, NULL);
 }
 
-/* Returns the words of an answer that is an error, or NULL. */
+/* Returns the message of an error answer, or NULL. */
 static const char *
 answer_error(json_object *answer)
 {

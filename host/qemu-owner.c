@@ -17,8 +17,8 @@
 /* The maximum size of an entry of the user database. */
 #define ENTRY_MAX 16384
 
-/* The beginnings of the control groups that libvirt makes, with systemd and without. Both lie at
- * the top of a hierarchy, where only root can make one. */
+/* The beginnings of libvirt's control groups, with and without systemd. Both are at the top of a
+ * hierarchy, where only root can create a group. */
 static const char *const owner_groups[] = {"/machine.slice/machine-qemu", "/machine/qemu-"};
 
 static _Atomic int64_t owner_user = -1;
@@ -47,7 +47,7 @@ vg_qemu_owner_parse_label(const char *label)
                                                                            : -1;
 }
 
-/* Checks each hierarchy in the text of /proc/PID/cgroup: "0::/machine.slice/machine-qemu...". */
+/* Checks each hierarchy in a /proc/PID/cgroup text: "0::/machine.slice/machine-qemu...". */
 static bool
 owner_is_grouped(const char *proc, int32_t pid)
 {

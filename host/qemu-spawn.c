@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stands before QEMU as the emulator of one VM whose guest uses Vulkan: hands its arguments on to
- * the QEMU of the same name, and lets it start programs, as libvirt's sandbox does not.
- *
- * virglrenderer forks a render server, which makes itself a group of processes by setpgid(): that
- * takes spawn=allow and elevateprivileges=allow of QEMU's -sandbox (system/qemu-seccomp.c). What
- * else the sandbox forbids it still does, to the render server, too.
+ * Runs instead of QEMU as the emulator of one VM whose guest uses Vulkan. It passes its arguments
+ * to the QEMU of the same name, but allows it to start programs, unlike libvirt's sandbox.
+ * virglrenderer forks a render server, which creates its own process group with setpgid(). This
+ * requires spawn=allow and elevateprivileges=allow in QEMU's -sandbox option
+ * (system/qemu-seccomp.c). The sandbox's other restrictions remain, also for the render server.
  */
 #include "config.h"
 
@@ -15,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The exit codes of a shell. */
+/* A shell's exit codes. */
 #define EXIT_NOT_RUN   126
 #define EXIT_NOT_FOUND 127
 
@@ -23,7 +22,7 @@ static const char *const spawn_allowed[] = {"spawn", "elevateprivileges"};
 
 static const char *const spawn_directories[] = {"/usr/bin", "/usr/libexec"};
 
-/* Appends an option, with "=allow" where that is allowed. */
+/* Appends an option, with "=allow" if it is allowed. */
 static void
 spawn_add(char *text, const char *option, size_t length)
 {
@@ -38,11 +37,11 @@ spawn_add(char *text, const char *option, size_t length)
     strncat(text, option, length);
 }
 
-/* Rewrites the options of -sandbox, which have commas between them. */
+/* Rewrites the options of -sandbox, which are separated by commas. */
 static char *
 spawn_loosen(const char *options)
 {
-    /* Each option has room for another value. */
+    /* There is space for another value of each option. */
     char *text = calloc(2 * strlen(options) + 64, 1);
 
     if (!text)

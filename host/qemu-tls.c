@@ -26,7 +26,7 @@ static const char *const tls_keys[KEY_MAX] = {
     [KEY_DEFAULT_VERIFY] = "default_tls_x509_verify",
 };
 
-/* Takes a line `KEY = VALUE` or `KEY = "VALUE"` into values, which are owned. */
+/* Reads a line `KEY = VALUE` or `KEY = "VALUE"` into values, which are owned. */
 static void
 qemu_tls_take_line(char *line, char **values)
 {
@@ -52,7 +52,7 @@ qemu_tls_take_line(char *line, char **values)
     }
 }
 
-/* Returns whether a file exists. *unreadable is set if that cannot be found out. */
+/* Returns whether a file exists. Sets *unreadable if that is unknown. */
 static bool
 qemu_tls_exists(const char *root, const char *directory, const char *name, bool *unreadable)
 {
@@ -65,7 +65,7 @@ qemu_tls_exists(const char *root, const char *directory, const char *name, bool 
     return false;
 }
 
-/* Reads qemu.conf into values. A host without that file has libvirt's defaults. Returns false if
+/* Reads qemu.conf into values. Without this file, a host has libvirt's defaults. Returns false if
  * the file cannot be read. */
 static bool
 qemu_tls_read_conf(const char *root, char **values)
@@ -77,7 +77,7 @@ qemu_tls_read_conf(const char *root, char **values)
 
     if (stat(path, &status) < 0)
         return errno == ENOENT || errno == ENOTDIR;
-    /* A FIFO would not be opened before somebody writes to it. */
+    /* Opening a FIFO would block until another process writes to it. */
     FILE *file =
         S_ISREG(status.st_mode) && status.st_size <= CONF_SIZE_MAX ? fopen(path, "re") : NULL;
     if (!file)

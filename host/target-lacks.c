@@ -13,12 +13,12 @@
 #define TEXT_BYTES_MAX 4096
 #define NUMBERS_MAX    VG_CPU_LIMIT
 #define KIB_MAX        (INT64_C(1) << 40)
-/* A page of a CPU that is no huge one has at most this. */
+/* A normal page, not a huge one, has at most this size on any CPU. */
 #define SMALL_PAGE_KIB 64
 
 struct lacks {
     const xmlNode *domain;
-    const xmlNode *host;  /* <host> of the capabilities */
+    const xmlNode *host;  /* <host> in the capabilities */
     const xmlNode *cells; /* the first <cell>; NULL: unknown */
     GPtrArray *problems;
 };
@@ -61,8 +61,7 @@ lacks_has_node(const struct lacks *lacks, int64_t node)
     return lacks_has_id(lacks->cells, node);
 }
 
-/* Finds the first number of a set such as "0-3,^2,7" that the host lacks. Returns -1 if there is
- * none. */
+/* Finds the first number of a set such as "0-3,^2,7" that the host does not have, or returns -1. */
 static int64_t
 lacks_find(const struct lacks *lacks, const char *set,
            bool (*has)(const struct lacks *lacks, int64_t number))
@@ -85,7 +84,7 @@ lacks_find(const struct lacks *lacks, const char *set,
     return -1;
 }
 
-/* Judges the sets of all elements at a path. attribute: NULL: their text. */
+/* Judges the sets of all elements at a path: their attribute, or their text if it is NULL. */
 static void
 lacks_judge_sets(const struct lacks *lacks, const char *path, const char *attribute, bool is_cpus)
 {
@@ -115,7 +114,7 @@ lacks_judge_memory_devices(const struct lacks *lacks)
 
 /* ---- huge pages ---- */
 
-/* Reads a size in KiB, which is what it is in without a unit. */
+/* Reads a size in KiB, which is also the default unit. */
 static int64_t
 lacks_read_kib(const xmlNode *node, const char *attribute)
 {
@@ -135,7 +134,7 @@ lacks_read_kib(const xmlNode *node, const char *attribute)
     return size;
 }
 
-/* Counts the pages of a size that the host has, in use or not; 0: huge pages of any size. */
+/* Counts the host's pages of a size, in use or not. Size 0 means huge pages of any size. */
 static int64_t
 lacks_count_pages(const struct lacks *lacks, int64_t kib)
 {
@@ -181,7 +180,7 @@ lacks_judge_huge_pages(const struct lacks *lacks)
 
 /* ---- TPM ---- */
 
-/* Returns whether the host can run a TPM of its own: libvirt then has this backend. */
+/* Returns whether the host can run its own TPM: libvirt then has this backend. */
 static bool
 lacks_has_tpm(const xmlNode *tpm)
 {

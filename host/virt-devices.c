@@ -15,8 +15,8 @@ devices_free_one(void *device)
     vg_node_device_free(device);
 }
 
-/* Sorts devices by name, since libvirt has them in any order, and two picks have to give the same
- * one. */
+/* Sorts devices by name, because libvirt's order is random, and two choices must have the same
+ * result. */
 static int
 devices_compare(const void *a, const void *b)
 {
@@ -25,8 +25,8 @@ devices_compare(const void *a, const void *b)
     return g_strcmp0(x->name, y->name);
 }
 
-/* Lists the handles. The test driver takes no flags, and flags that leave out devices which are not
- * started are unknown to libvirt before 7.3. */
+/* Lists the handles. The test driver accepts no flags, and libvirt before 7.3 does not know the
+ * flags that exclude inactive devices. */
 static int
 devices_list_handles(virConnectPtr connection, virNodeDevicePtr **ret)
 {
@@ -37,14 +37,14 @@ devices_list_handles(virConnectPtr connection, virNodeDevicePtr **ret)
     return n >= 0 ? n : virConnectListAllNodeDevices(connection, ret, 0);
 }
 
-/* Reads a device. Returns NULL if it is none of these, or has gone meanwhile. */
+/* Reads a device. Returns NULL if it is of no interest, or no longer exists. */
 static vg_node_device *
 devices_read(virNodeDevicePtr handle, GHashTable *boring)
 {
     const char *name = virNodeDeviceGetName(handle);
 
-    /* A host has hundreds of PCI devices, and each text takes libvirt a fraction of a
-     * millisecond. */
+    /* A host has hundreds of PCI devices, and libvirt needs a fraction of a millisecond for each
+     * text. */
     if (!name || (boring && g_hash_table_contains(boring, name)))
         return NULL;
     char *text = virNodeDeviceGetXMLDesc(handle, 0);
@@ -54,7 +54,7 @@ devices_read(virNodeDevicePtr handle, GHashTable *boring)
         return NULL;
     g_autoptr(vg_node_device) device = vg_node_device_read(xml, NULL);
     if (device && device->kind != VG_NODE_DEVICE_OTHER) {
-        /* Drivers that cannot tell, and versions before 7.8, only know of active devices. */
+        /* Drivers that do not support this, and versions before 7.8, only know active devices. */
         device->inactive =
             device->kind == VG_NODE_DEVICE_MDEV && virNodeDeviceIsActive(handle) == 0;
         return g_steal_pointer(&device);

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-/* The maximum time in the loop, which then beats and checks whether it is to stop. */
+/* The maximum time in the loop between heartbeats, and checks whether to stop. */
 #define TICK_MS 500
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -40,7 +40,7 @@ virt_event_run(vg_thread *self, void *arg)
         vg_thread_beat(self);
         virEventRunDefaultImpl();
     }
-    /* The loop itself frees removed handles, in its next round. */
+    /* The loop itself frees removed handles in its next iteration. */
     virEventRemoveTimeout(timer);
     virEventRunDefaultImpl();
 }
@@ -52,7 +52,7 @@ virt_event_wake(void *arg)
     virEventUpdateTimeout(timer, 0);
 }
 
-/* Does the part of vg_virt_event_start() under the lock; none of these calls waits. */
+/* Performs the part of vg_virt_event_start() under the lock. None of these calls waits. */
 static int
 start_loop(GError **err)
 {

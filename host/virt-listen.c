@@ -9,15 +9,15 @@
 #include "base/queue.h"
 #include "host/domain-xml.h"
 
-/* A host that starts all its guests at once makes some events for each. */
+/* A host that starts all its guests at the same time causes several events for each. */
 #define NEWS_MAX 4096
 
 #define REGISTRATIONS_MAX 8
 
 struct vg_virt_ear {
     vg_queue *news;
-    /* the references of the owner and of each registration for events, which libvirt releases on
-     * its own thread, later */
+    /* references: the owner, and each event registration, which libvirt releases on its own thread
+     * later */
     atomic_uint references;
     atomic_bool closed; /* the connection is closed */
     int domain_ids[REGISTRATIONS_MAX];
@@ -95,7 +95,7 @@ vg_virt_ear_get(vg_virt_ear *ear, int64_t timeout_ns)
 
 struct name {
     int event;
-    int detail; /* -1 for any other */
+    int detail; /* -1: any */
     const char *text;
 };
 
@@ -235,7 +235,7 @@ on_close(virConnectPtr connection, int reason, void *data)
     (void)connection;
     (void)reason;
     atomic_store(&ear->closed, true);
-    /* This gets the reader out of its wait. */
+    /* Wake the waiting reader. */
     tell_devices(ear);
 }
 
@@ -283,8 +283,8 @@ vg_virt_ear_attach(vg_virt_ear *ear, virConnectPtr connection)
                       VIR_NODE_DEVICE_EVENT_CALLBACK(on_host_device));
     listen_to_devices(ear, connection, VIR_NODE_DEVICE_EVENT_ID_UPDATE,
                       VIR_NODE_DEVICE_EVENT_CALLBACK(on_host_device_update));
-    /* This takes no reference: drivers that never close say yes and forget the callback, and those
-     * that do close call it under the lock that unregistering takes. */
+    /* This takes no reference. Drivers that never close report success and forget the callback.
+     * Those that do close call it under the lock that unregistering takes. */
     ear->on_close = virConnectRegisterCloseCallback(connection, on_close, ear, NULL) == 0;
     virResetLastError();
 }

@@ -20,7 +20,7 @@
 #include "model/vm-name.h"
 
 #define KIB INT64_C(1024)
-/* Free memory is reported again when it has changed by this part of all memory. */
+/* Free memory is reported again when it has changed by 1/32 of all memory. */
 #define MEMORY_NEWS 32
 
 struct vg_virt_reader {
@@ -28,16 +28,16 @@ struct vg_virt_reader {
     char *host_name;
     char *sys, *proc;
     vg_proc_scan *scan;
-    /* facts that do not change while connected, without GPUs and VMs; or NULL */
+    /* data that does not change while connected, without GPUs and VMs; or NULL */
     vg_inventory *host;
-    GHashTable *boring; /* names of devices that are neither GPU nor mdev */
+    GHashTable *boring; /* names of devices that are neither GPUs nor mediated devices */
     int64_t memory_free_bytes;
     bool is_cut;
 };
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(virDomain, virDomainFree)
 
-/* Copies a text that libvirt allocated, so that g_free() can free it. */
+/* Copies a text that libvirt allocated, so that g_free() can free the copy. */
 static char *
 own(char *take_text)
 {
@@ -116,11 +116,11 @@ read_host(vg_virt_reader *reader, virConnectPtr connection, GError **err)
     host->libvirt_uri = g_strdup(reader->uri);
     host->hypervisor = hypervisor_of(connection);
     g_autofree char *xml = own(virConnectGetCapabilities(connection));
-    /* Even without UUID and CPU model, the rest is useful. */
+    /* Without UUID and CPU model, the rest is still useful. */
     if (xml)
         vg_capabilities_xml_read(xml, host, NULL);
     int64_t user = xml ? vg_capabilities_xml_user(xml) : -1;
-    /* A user's own libvirt starts QEMU as that user, which is the one that may connect to it. */
+    /* A user's own libvirt starts QEMU as that user, who may connect to it. */
     if (user < 0 && g_str_has_suffix(reader->uri, ":///session"))
         user = geteuid();
     vg_qemu_owner_set_user(user);
@@ -134,12 +134,12 @@ read_free_memory(vg_virt_reader *reader, virConnectPtr connection, vg_inventory 
 {
     int64_t free_bytes = (int64_t)MIN(virNodeGetFreeMemory(connection), (uint64_t)INT64_MAX);
 
-    /* A value of 0 means that the call has failed. */
+    /* 0 means that the call failed. */
     if (free_bytes == 0)
         virResetLastError();
     if (llabs(free_bytes - reader->memory_free_bytes) > inventory->memory_bytes / MEMORY_NEWS)
         reader->memory_free_bytes = free_bytes;
-    /* The total was read when the connection was made; memory may have been added since. */
+    /* The total was read when the connection was opened. Memory may have been added since. */
     inventory->memory_free_bytes = MIN(reader->memory_free_bytes, inventory->memory_bytes);
 }
 
@@ -168,8 +168,8 @@ state_of(int state)
     }
 }
 
-/* Finds the process that is libvirt's QEMU of this VM: by libvirt's pid file if that can be read,
- * otherwise by name, user and control group. Returns NULL if none is. */
+/* Finds the process of libvirt's QEMU for this VM: by libvirt's pid file if it can be read,
+ * otherwise by name, user and control group. Returns NULL if there is none. */
 static const struct vg_proc_vm *
 virt_find_process(const vg_virt_reader *reader, const struct vg_inv_vm *vm)
 {
@@ -200,14 +200,14 @@ find_threads(const vg_virt_reader *reader, struct vg_inv_vm *vm)
     for (unsigned i = 0; i < process->vcpus->len && i < VG_INVENTORY_VCPUS_MAX; i++) {
         const struct vg_proc_vcpu *vcpu = &g_array_index(process->vcpus, struct vg_proc_vcpu, i);
         struct vg_inv_vcpu *thread = vg_record_new(&vg_inv_vcpu_record);
-        /* One thread for all vCPUs counts as that of the first one. */
+        /* One thread for all vCPUs counts as the first vCPU's. */
         thread->index = CLAMP(vcpu->index, 0, VG_INVENTORY_VCPUS_MAX);
         thread->tid = vcpu->tid;
         g_ptr_array_add(vm->threads, thread);
     }
 }
 
-/* Reads a domain. One that goes meanwhile is left out, since an event of that will follow. */
+/* Reads a domain. A domain that disappears in the meantime is left out. An event will follow. */
 static void
 read_domain(const vg_virt_reader *reader, virDomainPtr domain, vg_inventory *inventory)
 {
@@ -230,7 +230,7 @@ read_domain(const vg_virt_reader *reader, virDomainPtr domain, vg_inventory *inv
     vm->state = state_of(state);
     unsigned id = virDomainGetID(domain);
     vm->id = id <= INT32_MAX ? (int64_t)id : -1;
-    /* libvirt's own XML can be read; if not, the basics stay. */
+    /* If libvirt's own XML cannot be read, the basic data remains. */
     vg_domain_xml_read(xml, inventory->cpu_model, vm, NULL);
     if (vm->id >= 0)
         find_threads(reader, vm);

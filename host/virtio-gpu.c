@@ -20,7 +20,7 @@ static const struct {
     {"drm_native_context", VG_VIRTIO_GPU_NATIVE},
 };
 
-/* Reads a size as QEMU takes it: "4G", "268435456". Returns 0 if it is none. */
+/* Reads a size in QEMU's format: "4G", "268435456". Returns 0 if it is invalid. */
 static int64_t
 virtio_gpu_size(const char *text)
 {
@@ -33,7 +33,7 @@ virtio_gpu_size(const char *text)
     return number > (uint64_t)BYTES_MAX >> shift ? 0 : (int64_t)(number << shift);
 }
 
-/* Takes a property into account, whose value may go on with other things. */
+/* Evaluates a property. More properties may follow its value. */
 static void
 virtio_gpu_take(const char *name, const char *value, enum vg_virtio_gpu *gpu, int64_t *hostmem)
 {
@@ -46,7 +46,7 @@ virtio_gpu_take(const char *name, const char *value, enum vg_virtio_gpu *gpu, in
         *hostmem = virtio_gpu_size(value);
 }
 
-/* Reads one argument of QEMU: "virtio-gpu-gl-pci,venus=on,hostmem=4G", "device.ua-v.venus=on". */
+/* Reads one QEMU argument: "virtio-gpu-gl-pci,venus=on,hostmem=4G", "device.ua-v.venus=on". */
 static void
 virtio_gpu_read_argument(const char *argument, enum vg_virtio_gpu *gpu, int64_t *hostmem)
 {

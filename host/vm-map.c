@@ -10,7 +10,7 @@
 #define BLANKS    " \t\r"
 #define WORDS_MAX 3
 
-/* Cuts the line in place; returns the number of words, WORDS_MAX + 1 if there are more. */
+/* Splits the line in place. Returns the number of words, or WORDS_MAX + 1 if there are more. */
 static size_t
 split(char *line, char *words[WORDS_MAX])
 {

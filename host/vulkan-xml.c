@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sources: formatdomain and drvqemu of libvirt's manual (blob, egl-headless, memfd, qemu:override),
- * docs/system/devices/virtio-gpu.rst of QEMU (venus, hostmem, blob, and memory that is shared).
+ * Sources: formatdomain and drvqemu in libvirt's manual (blob, egl-headless, memfd, qemu:override);
+ * docs/system/devices/virtio-gpu.rst of QEMU (venus, hostmem, blob, shared memory).
  */
 #include "config.h"
 
@@ -40,7 +40,7 @@ vulkan_write(vg_xml *doc)
     return vg_xml_write(vg_xml_root(doc));
 }
 
-/* Finds the child of this name whose attribute has this value. */
+/* Finds the child with this name whose attribute has this value. */
 static xmlNode *
 vulkan_find(const xmlNode *parent, const char *name, const char *attribute, const char *value)
 {
@@ -87,7 +87,7 @@ vulkan_emulator_of(const xmlNode *domain)
 
 /* ---- reading ---- */
 
-/* Finds the video card for which QEMU is told to offer Venus. */
+/* Finds the video card for which QEMU is configured to offer Venus. */
 static const xmlNode *
 vulkan_find_venus(const xmlNode *domain)
 {
@@ -126,7 +126,7 @@ vg_vulkan_xml_read(const char *xml, struct vg_vulkan_found *ret, GError **err)
 
 /* ---- putting in ---- */
 
-/* Udmabuf, which makes the guest's memory known to the host's GPU, takes memory of memfd only. */
+/* Sets memfd as the memory source, which udmabuf needs to give the host's GPU guest memory. */
 static void
 vulkan_share_memory(xmlNode *domain)
 {
@@ -136,7 +136,7 @@ vulkan_share_memory(xmlNode *domain)
     vulkan_set(vulkan_child(memory, "access"), "mode", "shared");
 }
 
-/* Makes the first video card one of virtio with blobs and 3D; its place and heads stay. */
+/* Makes the first video card a virtio card with blobs and 3D. Its address and heads remain. */
 static xmlNode *
 vulkan_change_video(xmlNode *devices, GError **err)
 {
@@ -160,8 +160,8 @@ vulkan_change_video(xmlNode *devices, GError **err)
     return video;
 }
 
-/* QEMU offers 3D where one of its displays has OpenGL: egl-headless shows nothing, and disturbs no
- * other. */
+/* Adds an egl-headless display: QEMU offers 3D if a display has OpenGL. It shows nothing and does
+ * not disturb other displays. */
 static void
 vulkan_add_display(xmlNode *devices, const char *render_node)
 {
@@ -212,8 +212,8 @@ vulkan_add_override(xmlNode *domain, const char *alias, int64_t hostmem_bytes)
     vulkan_add_property(frontend, qemu, "hostmem", "unsigned", hostmem);
 }
 
-/* Has QEMU started by the program of its name that lets it start others, which finds it in one of
- * two directories. */
+/* Replaces the emulator with the program that lets QEMU start other programs. It has QEMU's name
+ * and finds QEMU in one of two directories. */
 static int
 vulkan_change_emulator(xmlNode *domain, GError **err)
 {
@@ -289,7 +289,7 @@ vg_vulkan_xml_check(const char *xml, GError **err)
 
 static const char *const vulkan_not_compared[] = {"devices", "metadata", NULL};
 
-/* Appends a domain that has only the elements that another one has not. */
+/* Appends a domain with only those elements that another one does not have. */
 static void
 vulkan_add_only(GString *note, const char *name, const xmlNode *one, const xmlNode *other)
 {
@@ -328,7 +328,7 @@ vg_vulkan_xml_note(const char *before, const char *after, int64_t hostmem_bytes,
     return g_string_free(note, FALSE);
 }
 
-/* Reads one of the two domains of a note. */
+/* Reads one of the two domains in a note. */
 static vg_xml *
 vulkan_read_side(const xmlNode *note, const char *name, GError **err)
 {
@@ -342,7 +342,7 @@ vulkan_read_side(const xmlNode *note, const char *name, GError **err)
 
 /* ---- taking out ---- */
 
-/* Returns whether a device has a place on the bus that a PCI controller makes. */
+/* Returns whether a device is on the bus that a PCI controller creates. */
 static bool
 vulkan_is_used(const xmlNode *devices, const xmlNode *controller)
 {
@@ -358,7 +358,7 @@ vulkan_is_used(const xmlNode *devices, const xmlNode *controller)
     return false;
 }
 
-/* Finds the device that was new, and may be taken away. */
+/* Finds the device that was added and may be removed. */
 static xmlNode *
 vulkan_find_new(const xmlNode *devices, const xmlNode *added)
 {
@@ -380,7 +380,7 @@ vulkan_find_new(const xmlNode *devices, const xmlNode *added)
     return NULL;
 }
 
-/* Takes back the change of a video card that was there before. */
+/* Reverses the change of a video card that existed before. */
 static void
 vulkan_restore_video(const xmlNode *devices, const xmlNode *before, const xmlNode *after,
                      GPtrArray *kept)
@@ -396,7 +396,7 @@ vulkan_restore_video(const xmlNode *devices, const xmlNode *before, const xmlNod
                                               alias));
 }
 
-/* Takes back another emulator, unless somebody has changed it since. */
+/* Reverses the change of the emulator, unless it has been changed since. */
 static void
 vulkan_restore_emulator(xmlNode *devices, const xmlNode *before, const xmlNode *after,
                         GPtrArray *kept)
@@ -483,7 +483,7 @@ vg_vulkan_xml_disable(const char *xml, GPtrArray *kept, GError **err)
 
 /* ---- telling ---- */
 
-/* Appends an element as lines, each level two blanks deeper. */
+/* Appends an element as lines, indented by two blanks per level. */
 static void
 vulkan_tell(const xmlNode *node, const char *mark, int depth, GPtrArray *lines)
 {

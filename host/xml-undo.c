@@ -126,7 +126,7 @@ xml_undo_is_same(const xmlNode *one, const xmlNode *other)
     return same;
 }
 
-/* Finds the child of `in` that is the same as this one. */
+/* Finds the child of `in` that equals this one. */
 static xmlNode *
 xml_undo_find(const xmlNode *in, const xmlNode *child)
 {
@@ -165,12 +165,12 @@ xml_undo_attributes(xmlNode *now, const xmlNode *before, const xmlNode *after, G
             xml_undo_attribute(now, before, after, (const char *)at->name, kept);
 }
 
-/* Takes the children of an element back. */
+/* Reverses the changes of an element's children. */
 static void xml_undo_children(xmlNode *now, const xmlNode *before, const xmlNode *after,
                               GPtrArray *kept);
 
-/* Takes back a child that was new and has a name of its own, whatever its other attributes are now:
- * without one of them it would mean nothing. */
+/* Removes a child that was added and has its own name, whatever its other attributes are now:
+ * without one of them, it would mean nothing. */
 static void
 xml_undo_named(xmlNode *child, const xmlNode *after, GPtrArray *kept)
 {
@@ -182,7 +182,7 @@ xml_undo_named(xmlNode *child, const xmlNode *after, GPtrArray *kept)
                                               (const char *)child->name));
 }
 
-/* Takes back a child that is new, or another one than before. */
+/* Reverses a child that was added or changed. */
 static void
 xml_undo_child(xmlNode *now, const xmlNode *before, const xmlNode *after, GPtrArray *kept)
 {

@@ -79,7 +79,7 @@ vg_xml_at(const xmlNode *node, const char *path)
     return node;
 }
 
-/* Copies a text, cut to its limit, and frees the libxml2 string. */
+/* Copies a text, truncated to its limit, and frees the libxml2 string. */
 static char *
 bounded(xmlChar *take_text, size_t max)
 {

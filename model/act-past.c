@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define TIME_MAX ((double)VG_JSON_INT_MAX)
-/* Bytes of a name. */
+/* The maximum length of a name, in bytes. */
 #define WORD_MAX 512
 
 #define NEEDED(member) VG_ROW_STRING(member, VG_FIELD_REQUIRED, 1, WORD_MAX)

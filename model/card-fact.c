@@ -69,7 +69,7 @@ card_fact_add_vm(const struct vg_snap_gpu *gpu, const struct vg_snap_vm *vm, int
             continue;
         const int64_t bytes = card_fact_bytes(gpu, use);
         *used = MIN(*used + bytes, gpu->memory_bytes);
-        /* Its other entries are other engines of the same part. */
+        /* The other entries are other engines of the same part. */
         return bytes > 0;
     }
     return true;

@@ -9,7 +9,7 @@
 
 #include "model/event.h"
 
-/* More digits do not fit into a comm beside "CPU " and "/KVM". */
+/* A comm has no space for more digits in addition to "CPU " and "/KVM". */
 #define VCPU_INDEX_MAX 9999999
 
 bool
@@ -18,7 +18,7 @@ vg_comm_is_vcpu(const char *comm, int32_t *ret_index)
     int32_t index = 0;
     const char *at = comm + 4;
 
-    /* QEMU names them so with -name ...,debug-threads=on, which libvirt always gives. */
+    /* QEMU uses this name with -name ...,debug-threads=on, which libvirt always sets. */
     if (strcmp(comm, "ALL CPUs/TCG") == 0) {
         *ret_index = VG_NONE;
         return true;
@@ -40,8 +40,8 @@ vg_comm_is_qemu(const char *comm)
            strcmp(comm, "kvm") == 0;
 }
 
-/* Threads that the kernel itself starts, and those of its modules: ZFS, DRBD, NVIDIA's driver, the
- * rings of DRM. '*' stands for anything. */
+/* Threads that the kernel itself and its modules start, such as ZFS, DRBD, NVIDIA's driver and the
+ * rings of DRM. '*' matches anything. */
 static const char *const kernel_comms[] = {
     "UVM Tools Event*",
     "UVM deferred re*",
@@ -128,7 +128,7 @@ static const char *const kernel_comms[] = {
     "zthr_*",
 };
 
-/* The same, where only a number after the prefix tells them from programs ("vhost-user-gpu"). */
+/* More such threads, which only a number after the prefix distinguishes from programs. */
 static const char *const kernel_comms_numbered[] = {
     "comp_", "gfx_", "loop", "nvme", "sdma", "vhost-",
 };

@@ -58,7 +58,7 @@ describe_need_type(struct vg_snap_gpu *gpu, const char *type)
     return added;
 }
 
-/* What a GPU can give, also where none of it is free: that a host has such is said, too. */
+/* Adds what a GPU can give, even if no part is free, because the snapshot shows that, too. */
 static void
 describe_part(const struct vg_gpu_part *part, struct vg_snap_gpu *gpu)
 {
@@ -81,7 +81,7 @@ describe_type(const struct vg_inv_mdev_type *from, struct vg_snap_vgpu_type *typ
     type->mig = vg_gpu_profile_is_mig(from->name);
 }
 
-/* Notes the memory of as many vGPUs of a type as the driver allows, if that is more. */
+/* Notes the total memory of the maximum number of vGPUs of a type, if that is larger. */
 static void
 describe_memory(const struct vg_inv_mdev_type *from, struct vg_snap_gpu *gpu)
 {
@@ -91,7 +91,7 @@ describe_memory(const struct vg_inv_mdev_type *from, struct vg_snap_gpu *gpu)
         gpu->memory_bytes = MAX(gpu->memory_bytes, bytes * from->max_instances);
 }
 
-/* Adds what the names of types state, and the driver that has them. */
+/* Adds what the names of types state, and notes GVT-g. */
 static void
 describe_types(const struct vg_inv_gpu *inventory, struct vg_snap_gpu *gpu)
 {
@@ -102,7 +102,7 @@ describe_types(const struct vg_inv_gpu *inventory, struct vg_snap_gpu *gpu)
             continue;
         describe_type(from, type);
         describe_memory(from, gpu);
-        /* GVT-g makes its types side by side. */
+        /* GVT-g allows vGPUs of different types on one GPU. */
         if (g_str_has_prefix(from->type, "i915-GVTg"))
             gpu->profiles = VG_PROFILES_MIXED;
     }

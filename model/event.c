@@ -5,10 +5,9 @@
 
 #include <stdio.h>
 
-/* Bits of prev_state that mean "this was its last switch".
- * EXIT_DEAD and EXIT_ZOMBIE are 0x10 and 0x20 in either order since they exist. TASK_DEAD is 0x40
- * in the raw state that kernels before 4.14 record; later kernels record a report index instead,
- * in which 0x40 is TASK_PARKED. */
+/* Bits of prev_state that mean the thread's last switch. EXIT_DEAD and EXIT_ZOMBIE have always been
+ * 0x10 and 0x20, in either order. TASK_DEAD is 0x40 in the raw state that kernels before 4.14
+ * record. Later kernels record a report index instead, in which 0x40 is TASK_PARKED. */
 #define STATE_EXIT_DEAD_OR_ZOMBIE 0x30
 #define STATE_TASK_DEAD_RAW       0x40
 
@@ -35,7 +34,7 @@ parse_release(const char *release, unsigned int *ret_major, unsigned int *ret_mi
 int64_t
 vg_state_max_bit(const char *release)
 {
-    /* TASK_STATE_MAX as include/linux/sched.h defines it from that version on. */
+    /* TASK_STATE_MAX, as include/linux/sched.h defines it since this version. */
     static const struct {
         unsigned int major, minor;
         int64_t bit;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * VM exit reasons by class. Numbers: arch/x86/include/uapi/asm/vmx.h (EXIT_REASON_*) and svm.h
- * (SVM_EXIT_*) of Linux; names: the VMX_EXIT_REASONS and SVM_EXIT_REASONS tables there, which is
- * what text traces print. KVM maps its MMIO space with EPT misconfigurations on Intel; on AMD MMIO
- * and other page faults are both NPF and count as page faults.
+ * VM exit reasons by class. The numbers are from arch/x86/include/uapi/asm/vmx.h (EXIT_REASON_*)
+ * and svm.h (SVM_EXIT_*) of Linux. The names are from the VMX_EXIT_REASONS and SVM_EXIT_REASONS
+ * tables there, which text traces use. KVM maps its MMIO space with EPT misconfigurations on Intel.
+ * On AMD, MMIO and other page faults are both NPF and count as page faults.
  *
- * On arm64 a trap has the exception class of ESR_EL2 (arch/arm64/include/asm/esr.h, ESR_ELx_EC_*).
+ * On arm64, a trap has the exception class of ESR_EL2 (arch/arm64/include/asm/esr.h, ESR_ELx_EC_*).
  * Any other exit has only KVM's code (arch/arm64/include/asm/kvm_asm.h, ARM_EXCEPTION_*). WFI and
  * WFE have the same class and count as halts. MMIO is a data abort and counts as a page fault.
  */
@@ -25,20 +25,21 @@
 #define ISA_SVM 2
 #define ISA_ARM VG_EXIT_ISA_ARM
 
-/* Bit 31 of a VMX reason says "failed entry", 27..30 are modifiers; the basic reason is below. */
+/* In a VMX reason, bit 31 means a failed entry, bits 27 to 30 are modifiers, and the rest
+ * counts. */
 #define VMX_BASIC_REASON_MASK 0xffffU
 
 /* The lowest SVM reason that is neither a register access (0x00..0x3f) nor an exception. */
 #define SVM_EXIT_INTR 0x60U
 
-/* ARM_EXCEPTION_TRAP, and the bit of a pending SError in the code of any exit. */
+/* ARM_EXCEPTION_TRAP, and the bit in any exit code for a pending SError. */
 #define ARM_TRAP        2U
 #define ARM_WITH_SERROR (1U << 31)
 
 struct reason {
     uint32_t number;
     enum vg_exit_class exit_class;
-    const char *name; /* without the "EXIT_" that some kernels put before SVM names */
+    const char *name; /* without the prefix "EXIT_" that some kernels add to SVM names */
 };
 
 static const struct reason vmx_reasons[] = {
@@ -145,7 +146,7 @@ vg_exit_class_of(uint32_t isa, uint32_t reason)
 {
     if (isa == ISA_ARM)
         return find_number(arm_reasons, G_N_ELEMENTS(arm_reasons), reason);
-    /* Without isa: VMX reasons end far below the first asynchronous SVM exit. */
+    /* Without isa, the values decide: VMX reasons end far below the first asynchronous SVM exit. */
     bool svm = isa == ISA_SVM || (isa != ISA_VMX && reason >= SVM_EXIT_INTR && reason <= 0xffff);
     if (svm)
         return find_number(svm_reasons, G_N_ELEMENTS(svm_reasons), reason);

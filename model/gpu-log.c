@@ -121,7 +121,7 @@ compare_moments(const void *a, const void *b)
     return (x->request.seqno > y->request.seqno) - (x->request.seqno < y->request.seqno);
 }
 
-/* The window's requests, each with a moment of its own after `after_ns`. */
+/* Returns the window's requests, each with a distinct time after `after_ns`. */
 static GArray *
 sort_out(const struct vg_window *window, int64_t after_ns)
 {
@@ -198,8 +198,8 @@ log_copy(const vg_gpu_log *from)
     return log;
 }
 
-/* The chunk that a window's n requests go to: a new one, or a copy of the newest, which is taken
- * out of the log. */
+/* Returns the chunk for a window's n requests: a new one, or a copy of the newest one, which is
+ * removed from the log. */
 static struct vg_gpu_log_chunk *
 open_chunk(vg_gpu_log *log, guint n)
 {
@@ -272,10 +272,10 @@ vg_gpu_log_unref(vg_gpu_log *log)
 
 /* ---- reading ---- */
 
-/* Which rows of a chunk's tables are asked for. */
+/* The rows of a chunk's tables that are requested. */
 struct wanted {
     gboolean *engines;
-    gboolean *vms; /* NULL: all, and what is of none */
+    gboolean *vms; /* NULL: all, including requests without a VM */
 };
 
 static void

@@ -42,7 +42,7 @@ gpu_part_free(void *data)
 {
     struct vg_gpu_part *part = data;
 
-    /* It is no member of the record. */
+    /* This is not a member of the record. */
     g_free(part->gpu);
     vg_record_free(&vg_gpu_part_record, part);
 }
@@ -81,7 +81,7 @@ part_is_taken(const GPtrArray *taken, const char *address)
     return false;
 }
 
-/* Whether somebody has it, or will. */
+/* Checks whether a VM has the part, or will have it. Returns whether that is so. */
 static bool
 part_find_owner(const struct part_list *list, struct vg_gpu_part *part)
 {
@@ -98,7 +98,7 @@ part_find_owner(const struct part_list *list, struct vg_gpu_part *part)
     return true;
 }
 
-/* Whether a driver is one of those that give a device to VMs: vfio-pci, xe-vfio-pci, mlx5_vfio_pci,
+/* Returns whether the driver gives a device to VMs: vfio-pci, xe-vfio-pci, mlx5_vfio_pci,
  * nvgrace_gpu_vfio_pci. */
 static bool
 part_is_vfio(const char *driver)
@@ -113,7 +113,7 @@ part_is_unbound(const char *driver)
     return !driver || strcmp(driver, "pci-stub") == 0;
 }
 
-/* A function that the host, or nobody, works with, and that no VM has. */
+/* Judges a function that no VM has, by its driver. */
 static void
 part_judge_driver(struct vg_gpu_part *part, const char *driver, const struct vg_inv_use *use)
 {
@@ -148,7 +148,7 @@ part_judge_driver(struct vg_gpu_part *part, const char *driver, const struct vg_
 static const char part_no_iommu[] = "the kernel has no IOMMU for it, so no VM can use it (`vgpuctl "
                                     "doctor` on that host shows the remedy)";
 
-/* A function that keeps the IOMMU group of a GPU from VMs; NULL: none. */
+/* Finds a function that keeps the IOMMU group of a GPU from VMs, or returns NULL. */
 static const struct vg_inv_function *
 part_find_blocker(const struct vg_inv_gpu *gpu)
 {
@@ -224,7 +224,7 @@ part_creatable(const struct vg_inv_vf *vf)
     return g_string_free(text, FALSE);
 }
 
-/* One whose own driver gives it to VMs, as the vGPU that it was made. */
+/* Judges a function whose own driver gives it to VMs, as the vGPU that it was configured to be. */
 static void
 part_judge_vgpu(const struct vg_inv_vf *vf, struct vg_gpu_part *part)
 {
@@ -243,7 +243,8 @@ part_judge_vgpu(const struct vg_inv_vf *vf, struct vg_gpu_part *part)
                                  creatable));
 }
 
-/* NULL: it cannot be told. NVIDIA's are nothing without a vGPU type, which only its driver tells.
+/* Finds the type of a virtual function. Returns NULL if it is unknown: NVIDIA's functions need a
+ * vGPU type, which only the driver reports.
  */
 static char *
 part_find_vf_type(const struct vg_inv_gpu *gpu, const struct vg_inv_vf *vf)

@@ -11,7 +11,7 @@ struct place {
     uint32_t sub;
 };
 
-/* Octave 0 holds 0..63; octave n the values from 2^(n+5) on, in steps of 2^(n-1). */
+/* Octave 0 contains 0 to 63. Octave n contains the values from 2^(n+5), in steps of 2^(n-1). */
 static struct place
 place_of(uint64_t value)
 {
@@ -23,7 +23,7 @@ place_of(uint64_t value)
     return (struct place){octave, sub};
 }
 
-/* The middle of a bucket. */
+/* Returns the middle of a bucket. */
 static int64_t
 value_at(uint32_t octave, uint32_t sub)
 {

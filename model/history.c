@@ -75,7 +75,7 @@ vg_host_figures_add(struct vg_host_figures *sum, const struct vg_host_figures *m
     int64_t *to = (int64_t *)sum;
     const int64_t *from = (const int64_t *)more;
 
-    /* All members are integers of 8 bytes. */
+    /* All members are 8-byte integers. */
     for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
         to[i] = vg_time_sum(to[i], from[i]);
 }

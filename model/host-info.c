@@ -13,7 +13,7 @@
 #define BYTES_MAX ((double)(INT64_C(1) << 50))
 #define COUNT_MAX 1e6
 
-/* The band of a summary, as a part of the host, and the cores that count on a host of any size. */
+/* The thresholds of a summary: a fraction of the host, and cores that count on any host. */
 #define BAND       0.1
 #define BAND_CORES 0.2
 

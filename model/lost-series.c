@@ -10,15 +10,15 @@
 #define PART_NS (300 * INT64_C(1000000000))
 #define HOUR_NS (PARTS * PART_NS)
 
-/* The time between two elections of the first ones. */
+/* The time between two elections of the top pairs. */
 #define ELECT_NS (10 * INT64_C(1000000000))
 
 struct lost_pair {
-    float parts[PARTS]; /* ns of a part of the last hour */
+    float parts[PARTS]; /* ns, by part of the last hour */
     float sum;          /* of all parts, at the last election */
-    bool counts;        /* it has a counter */
-    int64_t ns;         /* of the counter */
-    int64_t left_ns;    /* when it left the first ones; INT64_MAX: it is one of them */
+    bool counts;        /* the pair has a counter */
+    int64_t ns;         /* value of the counter */
+    int64_t left_ns;    /* when it left the top pairs; INT64_MAX: it is one of them */
 };
 
 struct lost_victim {
@@ -27,13 +27,13 @@ struct lost_victim {
     guint n_counters;
     bool has_other;
     int64_t other_ns;
-    uint64_t step; /* the last one that had it */
+    uint64_t step; /* the last step with this VM */
 };
 
 struct vg_lost_series {
     guint top;
     uint64_t step;
-    int64_t part;        /* the number of the newest part of the hour */
+    int64_t part;        /* number of the newest part of the hour */
     int64_t elected_ns;  /* end of the window of the last election */
     GHashTable *victims; /* id -> struct lost_victim */
 };
@@ -77,7 +77,7 @@ lost_series_need_victim(vg_lost_series *series, const struct vg_vm_sample *vm)
 {
     struct lost_victim *victim = g_hash_table_lookup(series->victims, GUINT_TO_POINTER(vm->id));
 
-    /* One that has another name begins anew, as its sums do. */
+    /* A VM with a new name starts again, because its sums do, too. */
     if (!victim || strcmp(victim->name, vm->name) != 0) {
         victim = g_new0(struct lost_victim, 1);
         g_strlcpy(victim->name, vm->name, sizeof(victim->name));
@@ -104,7 +104,7 @@ lost_series_add(const vg_lost_series *series, struct lost_victim *victim, GRefSt
 {
     struct lost_pair *pair = g_hash_table_lookup(victim->pairs, name);
 
-    /* A VM of that name has no counter of its own. */
+    /* A VM with this name has no counter of its own. */
     if (strcmp(name, VG_LOST_SERIES_OTHER) == 0) {
         victim->has_other = true;
         victim->other_ns += ns;
@@ -113,7 +113,7 @@ lost_series_add(const vg_lost_series *series, struct lost_victim *victim, GRefSt
     if (!pair) {
         pair = g_new0(struct lost_pair, 1);
         g_hash_table_insert(victim->pairs, g_ref_string_acquire(name), pair);
-        /* While there are few, each has one at once. */
+        /* As long as there are few pairs, each one gets a counter immediately. */
         if (victim->n_counters < series->top)
             lost_series_begin(victim, pair);
     }
@@ -135,8 +135,8 @@ lost_series_compare(const void *a, const void *b)
     return y->counts - x->counts;
 }
 
-/* Sums up the last hour of each pair, and notes which of them leave the first ones. Returns the
- * first ones, borrowed. */
+/* Sums up the last hour of each pair, and notes which pairs leave the top. Returns the top pairs,
+ * borrowed. */
 static GPtrArray *
 lost_series_first(const vg_lost_series *series, struct lost_victim *victim, int64_t now_ns)
 {
@@ -162,8 +162,8 @@ lost_series_first(const vg_lost_series *series, struct lost_victim *victim, int6
     return order;
 }
 
-/* Ends counters whose pairs have not been among the first ones for an hour, and forgets pairs that
- * have neither a counter nor taken anything for an hour. */
+/* Ends counters of pairs that have not been among the top pairs for an hour. Forgets pairs that
+ * have no counter and took nothing for an hour. */
 static void
 lost_series_end(struct lost_victim *victim, int64_t now_ns)
 {
@@ -197,7 +197,7 @@ lost_series_elect(const vg_lost_series *series, struct lost_victim *victim, int6
 
 /* ---- windows ---- */
 
-/* Begins the part of the hour that a window ends in: what was in its place is over an hour old. */
+/* Starts the part of the hour in which a window ends. Its place contains data over an hour old. */
 static void
 lost_series_turn(vg_lost_series *series, int64_t end_ns)
 {
@@ -218,7 +218,7 @@ lost_series_turn(vg_lost_series *series, int64_t end_ns)
     series->part = part;
 }
 
-/* Returns the names of the VMs of a window by their ids. */
+/* Returns the names of a window's VMs by id. */
 static GHashTable *
 lost_series_names(const struct vg_window *window)
 {
@@ -231,8 +231,8 @@ lost_series_names(const struct vg_window *window)
     return names;
 }
 
-/* Holds elections, if it is time. They come before the window is counted: what ends has all windows
- * until now, and what begins has none. */
+/* Holds elections if it is time. They come before the window is counted: counters that end contain
+ * all windows so far, and new ones contain none. */
 static void
 lost_series_elect_all(vg_lost_series *series, int64_t now_ns)
 {
@@ -294,7 +294,7 @@ lost_series_compare_listed(const void *a, const void *b)
 
     if (x->vm_id != y->vm_id)
         return x->vm_id < y->vm_id ? -1 : 1;
-    /* "other" is last. */
+    /* Put "other" last. */
     if (!x->aggressor || !y->aggressor)
         return !x->aggressor - !y->aggressor;
     return strcmp(x->aggressor, y->aggressor);

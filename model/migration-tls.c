@@ -19,7 +19,7 @@ vg_tls_certs_of(const char *name)
     return VG_TLS_CERTS_UNKNOWN;
 }
 
-/* Returns whether libvirt is reached through TLS, which is its default for other hosts. */
+/* Returns whether libvirt is reached through TLS, which is the default for other hosts. */
 static bool
 tls_is_uri(const char *uri)
 {
@@ -30,7 +30,7 @@ tls_is_uri(const char *uri)
             uri[strlen(plain)] != '\0');
 }
 
-/* Describes a host that is not ready; the caller frees it. */
+/* Describes a host that is not ready. The caller frees the text. */
 static char *
 tls_lack(const char *host, enum vg_tls_certs certs)
 {
@@ -42,7 +42,7 @@ tls_lack(const char *host, enum vg_tls_certs certs)
     return g_strdup_printf("%s '%s'", what, host);
 }
 
-/* Describes the first host that fits, or returns NULL; the caller frees it. */
+/* Describes the first matching host, or returns NULL. The caller frees the text. */
 static char *
 tls_find_lack(const struct vg_tls_facts *facts, bool is_known)
 {

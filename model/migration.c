@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-/* More GPU memory than a guest has, so that a wrong figure makes no deadline without an end. */
+/* More GPU memory than any guest has, so that a wrong figure does not make a deadline endless. */
 #define COPY_BYTES_MAX (INT64_C(4) << 40)
 
 #define REQ      VG_FIELD_REQUIRED
@@ -349,7 +349,8 @@ vg_guest_programs_free(void *programs)
         vg_record_free(&vg_guest_programs_record, programs);
 }
 
-/* One that comes back from a proxy was stopped twice, and the guest tells only of the last time. */
+/* Keeps the first pause of programs. A program that returns from a proxy was paused twice, and the
+ * guest only reports the last pause. */
 static void
 programs_keep_away(const struct vg_guest_programs *before, struct vg_guest_program *now)
 {
@@ -375,8 +376,8 @@ programs_have(const struct vg_guest_programs *programs, const struct vg_guest_pr
     return false;
 }
 
-/* One that was at a proxy, and of which the guest knows nothing any more, stays as one that has
- * ended: it may have lost what it had there. */
+/* Keeps programs that used a proxy, and that the guest no longer knows, as ended: they may have
+ * lost data there. */
 static void
 programs_keep_gone(struct vg_guest_programs *before, struct vg_guest_programs *now)
 {
@@ -398,18 +399,18 @@ programs_keep_gone(struct vg_guest_programs *before, struct vg_guest_programs *n
     }
 }
 
-/* In one direction. */
+/* Returns the time of a copy in one direction. */
 static int64_t
 migration_copy_ns(int64_t gpu_bytes)
 {
-    /* 2 ns for each byte is half a GB a second, less than half a GiB. */
+    /* 2 ns per byte is 0.5 GB/s, less than 0.5 GiB/s. */
     return MIN(MAX(gpu_bytes, 0), COPY_BYTES_MAX) * 2;
 }
 
 int64_t
 vg_guest_undo_ns(int64_t gpu_bytes)
 {
-    /* A copy that is under way may have to end before it is taken back. */
+    /* A copy in progress may have to end before it is reversed. */
     return 2 * migration_copy_ns(gpu_bytes);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Open addressing over a table twice as large as it may ever be full; the name asked for last is
- * tried first, since records of one kind name the same engine over and over.
+ * Open addressing in a table with twice as many cells as names. The name that was found last is
+ * tried first, because successive records of one kind mostly name the same engine.
  */
 #include "config.h"
 
@@ -12,12 +12,12 @@
 #define CELLS (2 * VG_NAMES_MAX)
 
 struct vg_names {
-    char (*texts)[VG_NAME_SIZE]; /* by number */
-    uint32_t capacity;           /* of texts */
+    char (*texts)[VG_NAME_SIZE]; /* texts by number */
+    uint32_t capacity;           /* capacity of texts */
     uint32_t used;
     uint32_t holders;
     uint16_t last;
-    uint16_t cells[CELLS]; /* number, or 0: empty */
+    uint16_t cells[CELLS]; /* number; 0: empty */
 };
 
 static uint32_t
@@ -70,7 +70,7 @@ vg_names_unref(vg_names *names)
     g_free(names);
 }
 
-/* max: how many names there may be with this one. */
+/* Finds or adds a name. max is the maximum number of names including this one. */
 static uint16_t
 find_or_add(vg_names *names, const char *name, uint32_t max, uint16_t otherwise)
 {

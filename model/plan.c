@@ -298,7 +298,7 @@ vg_plan_reason_add_input(struct vg_plan_reason *reason, const char *name, double
 void
 vg_plan_set_id(vg_plan *plan)
 {
-    /* The last one is NULL in most plans. */
+    /* In most plans, the last column is NULL. */
     g_autofree char *text =
         g_strjoin("|", plan->input_hash, plan->config_hash, plan->rule, plan->free_up, NULL);
     g_autofree char *hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);

@@ -102,7 +102,8 @@ static const struct vg_field room_fields[] = {
 const struct vg_record_type vg_proxy_room_record = VG_ROW_TYPE(room_fields);
 #undef THIS
 
-/* Makes the address by which guests reach a socket that listens at this one. The caller frees it.
+/* Returns the address through which guests reach a socket that listens at this address. The caller
+ * frees it.
  */
 static char *
 proxy_socket_address(const char *socket)
@@ -110,7 +111,7 @@ proxy_socket_address(const char *socket)
     static const char *const own[] = {"0.0.0.0:", "127.", "localhost:", "["};
     static const char vsock[] = "vsock:";
 
-    /* The host's number is 2. */
+    /* The host's CID is 2. */
     if (g_str_has_prefix(socket, vsock))
         return g_strconcat("vsock:2:", socket + strlen(vsock), NULL);
     bool ok = vg_proxy_address_is_far(socket);

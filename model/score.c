@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* Single precision halves the memory and is far finer than any threshold. */
+/* Single precision halves the memory and is far more precise than any threshold. */
 struct pair {
     float cpu;
     float gpu;
@@ -13,7 +13,7 @@ struct pair {
 
 struct track {
     double ewma;
-    bool known; /* one value at least */
+    bool known; /* at least one value */
 };
 
 struct vg_score {
@@ -25,7 +25,7 @@ struct vg_score {
     bool alternating;
     uint32_t n_pairs;
     uint32_t next_pair;
-    struct pair pairs[VG_SCORE_WINDOWS_MAX]; /* ring of windows with a known GPU side */
+    struct pair pairs[VG_SCORE_WINDOWS_MAX]; /* ring of windows whose GPU figures are known */
 };
 
 const char *const vg_vm_class_names[] = {
@@ -80,7 +80,7 @@ track_add(struct track *track, double value, double weight)
     track->known = true;
 }
 
-/* Means and correlation in two passes: a few hundred values, no rounding that builds up. */
+/* Computes the correlation in two passes. A few hundred values accumulate no rounding errors. */
 static double
 correlate(const vg_score *score, double *ret_cpu_mean, double *ret_gpu_mean)
 {
@@ -103,7 +103,8 @@ correlate(const vg_score *score, double *ret_cpu_mean, double *ret_gpu_mean)
     }
     *ret_cpu_mean = cpu_mean;
     *ret_gpu_mean = gpu_mean;
-    /* Constant values leave single-precision dust behind: 1e-9 per window is below any signal. */
+    /* Constant values leave rounding errors of single precision: 1e-9 per window is below any
+     * signal. */
     if (score->n_pairs < 2 || cpu_square < 1e-9 * n || gpu_square < 1e-9 * n)
         return 0;
     return CLAMP(product / sqrt(cpu_square * gpu_square), -1.0, 1.0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The fields of a snapshot: JSON name, type, range, and whether a member is a fact (part of the
- * hash that drift is judged by) or a measurement.
+ * hash that detects drift) or a measurement.
  */
 #include "config.h"
 

@@ -54,7 +54,7 @@ vg_snap_host_add_gpu(struct vg_snap_host *host, const char *device)
     return gpu;
 }
 
-/* Sort orders. g_ptr_array_sort() passes pointers to the elements. */
+/* Sort functions: g_ptr_array_sort() passes pointers to the elements. */
 
 static int
 by_string(const void *a, const void *b)
@@ -130,7 +130,7 @@ by_loss(const void *a, const void *b)
     return strcmp(x->aggressor, y->aggressor);
 }
 
-/* Of a sorted list: the first element that equals its predecessor, or NULL. */
+/* Returns the first element of a sorted list that equals its predecessor, or NULL. */
 static void *
 find_twin(const GPtrArray *list, int (*compare)(const void *, const void *))
 {
@@ -154,7 +154,7 @@ drop_repeated_numbers(GArray *numbers)
     g_array_set_size(numbers, kept);
 }
 
-/* One spelling of a UUID, so that equal ones compare and hash alike whoever wrote them. */
+/* Normalises UUIDs, so that equal ones compare and hash alike, whatever their source. */
 static void
 lower_uuid(char **uuid)
 {
@@ -317,7 +317,7 @@ check_version(const struct vg_json_node *root, GError **err)
     return 0;
 }
 
-/* Hosts that say nothing of their own have the source and times of the whole. */
+/* Sets the source and times of hosts without their own to those of the snapshot. */
 static void
 inherit(vg_snapshot *snapshot)
 {
@@ -332,7 +332,7 @@ inherit(vg_snapshot *snapshot)
     }
 }
 
-/* Returns NULL for some texts that the tree accepts. */
+/* Parses text without a tree. Returns NULL for some texts that the tree accepts. */
 static vg_snapshot *
 snapshot_read_text(const char *text, size_t size)
 {
@@ -387,7 +387,7 @@ vg_snapshot_to_json(const vg_snapshot *snapshot)
     return document;
 }
 
-/* A host or UUID that an earlier part has, too. */
+/* Checks for a host or a UUID that an earlier part also contains. */
 static int
 check_overlap(GHashTable *owners, const char *what, char *name, const char *label, GError **err)
 {
@@ -506,7 +506,7 @@ hash_name(GChecksum *checksum, const char *name)
     g_checksum_update(checksum, (const guchar *)name, (gssize)strlen(name) + 1);
 }
 
-/* What the VM's own CPU quota took: the entry "limit" of lost_to, or NULL. */
+/* Returns the loss to the VM's own CPU quota: the entry "limit" of lost_to, or NULL. */
 static const struct vg_snap_loss *
 snap_vm_limit(const struct vg_snap_vm *vm)
 {
@@ -559,7 +559,7 @@ vg_snap_vm_facts_hash(const struct vg_snap_host *host, const struct vg_snap_vm *
     g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
     hash_name(checksum, host->name);
     vg_record_hash(&vg_snap_vm_record, vm, true, checksum);
-    /* Which engines are in use is a measurement, which devices the VM has is a fact. */
+    /* The engines in use are a measurement, but the devices of a VM are a fact. */
     for (guint i = 0; i < vm->gpu->len; i++) {
         const struct vg_snap_gpu_use *use = vm->gpu->pdata[i];
         const struct vg_snap_gpu_use *last = i > 0 ? vm->gpu->pdata[i - 1] : NULL;

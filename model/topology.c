@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Living threads are found through a two-level table indexed by tid, which costs two loads; the
- * ledger does this twice per sched_switch. A thread whose process id nobody told yet gets a process
- * of its own, which is merged into the real one when the process id becomes known; that of the
- * first thread of a process is known as soon as any of its threads has told it.
+ * Living threads are found through a two-level table indexed by tid. This costs two loads, and the
+ * ledger does it twice per sched_switch. A thread with an unknown process id gets its own process,
+ * which is merged into the real one when the id becomes known. For the first thread of a process,
+ * it is known as soon as any of the process's threads has reported it.
  */
 #include "config.h"
 
@@ -35,7 +35,7 @@ vg_topology_only_declared(vg_topology *topology)
     topology->only_told = true;
 }
 
-/* A process without an id is owned by its threads; the others by topology->vms. */
+/* Frees a process. Threads own a process without an id; topology->vms owns the others. */
 static void
 process_unref(struct vg_process *process)
 {
@@ -89,7 +89,7 @@ mark_vm(vg_topology *topology, struct vg_process *process)
     give_id(topology, process);
 }
 
-/* guess and truth become one; what was known of the guess is kept. */
+/* Merges a guessed process into the real one, and keeps what was known about the guess. */
 static void
 merge(vg_topology *topology, struct vg_process *guess, struct vg_process *truth)
 {
@@ -105,7 +105,7 @@ merge(vg_topology *topology, struct vg_process *guess, struct vg_process *truth)
     guess->merged_into = truth;
 }
 
-/* The living process of unknown pid that already carries this name, or NULL. */
+/* Returns the living process with an unknown pid that already has this name, or NULL. */
 static struct vg_process *
 find_unnumbered(const vg_topology *topology, const char *name)
 {
@@ -123,7 +123,7 @@ find_unnumbered(const vg_topology *topology, const char *name)
     return first;
 }
 
-/* Applies the VM map. Several threads of one name without process ids are one VM. */
+/* Applies the VM map. Several threads with one name and no process ids are one VM. */
 static struct vg_process *
 apply_name(vg_topology *topology, struct vg_process *process)
 {
@@ -161,7 +161,7 @@ topology_join(struct vg_thread *thread, struct vg_process *process)
     process->ended = false;
 }
 
-/* One living thread fewer. The last one takes the process id with it. */
+/* Removes one living thread. The last thread frees the process id. */
 static void
 leave(vg_topology *topology, struct vg_process *process)
 {
@@ -190,7 +190,7 @@ vg_topology_find(const vg_topology *topology, int32_t tid)
     return page ? page[tid & (TID_PAGE_SIZE - 1)] : NULL;
 }
 
-/* The process, which now is known, has this thread of the kernel, too. */
+/* Adds a kernel thread to a process that is now known. */
 static void
 topology_take_helper(vg_topology *topology, struct vg_thread *thread, struct vg_process *owner)
 {
@@ -203,7 +203,7 @@ topology_take_helper(vg_topology *topology, struct vg_thread *thread, struct vg_
     merge(topology, process, owner);
 }
 
-/* Those that worked for this process before it was known. */
+/* Adds the kernel threads that worked for this process before it was known. */
 static void
 topology_take_helpers(vg_topology *topology, int32_t pid, struct vg_process *owner)
 {
@@ -218,7 +218,7 @@ topology_take_helpers(vg_topology *topology, int32_t pid, struct vg_process *own
         g_hash_table_remove(topology->helpers, GINT_TO_POINTER(pid));
 }
 
-/* The process with this id, by that of its first thread where the recording has no process ids. */
+/* Finds the process with this id or, if the recording has no process ids, by its first thread. */
 static struct vg_process *
 topology_find_process(const vg_topology *topology, int32_t pid)
 {
@@ -228,7 +228,7 @@ topology_find_process(const vg_topology *topology, int32_t pid)
     return first ? vg_thread_process(first) : process;
 }
 
-/* The thread of the kernel works for a process: its name says so. */
+/* Notes that a kernel thread works for a process, as its name shows. */
 static void
 topology_learn_owner(vg_topology *topology, struct vg_thread *thread, int32_t pid)
 {
@@ -242,7 +242,7 @@ topology_learn_owner(vg_topology *topology, struct vg_thread *thread, int32_t pi
         topology_take_helper(topology, thread, owner);
         return;
     }
-    /* What it takes from VMs is kept for when the process is known. */
+    /* Keep what it takes from VMs until the process is known. */
     process->maybe_vm = process->is_kernel = true;
     GArray *tids = g_hash_table_lookup(topology->helpers, GINT_TO_POINTER(pid));
     if (!tids) {
@@ -268,8 +268,8 @@ thread_new(vg_topology *topology, int32_t tid)
         thread->slot = topology->threads->len;
         g_ptr_array_add(topology->threads, thread);
     }
-    /* A process id is the thread id of its first thread, which cannot be another's as long as the
-     * process lives. */
+    /* A process id is the tid of its first thread, which no other thread has while the process
+     * exists. */
     struct vg_process *process = g_hash_table_lookup(topology->by_pid, GINT_TO_POINTER(tid));
     topology_join(thread, process ? process : apply_name(topology, process_new(tid, false)));
     *tid_cell(topology, tid) = thread;
@@ -285,7 +285,7 @@ vg_topology_thread(vg_topology *topology, int32_t tid)
     return thread ? thread : thread_new(topology, tid);
 }
 
-/* What the comm of a thread says about its process. */
+/* Evaluates what a thread's comm reveals about its process. */
 static void
 find_vm_by_comm(vg_topology *topology, struct vg_thread *thread)
 {
@@ -471,7 +471,7 @@ vg_topology_release_dead(vg_topology *topology, void (*drop)(void *data, uint32_
     release(topology, false, drop, data);
 }
 
-/* Removes processes that no thread belongs to, and that no other was merged into. */
+/* Removes processes without threads into which no other process was merged. */
 static void
 forget_processes(vg_topology *topology, GHashTable *needed)
 {
@@ -503,7 +503,7 @@ vg_topology_forget_dead(vg_topology *topology, void (*drop)(void *data, uint32_t
              process = process->merged_into)
             g_hash_table_add(needed, process);
     }
-    /* A process with a pid stays known by it as long as it lives. */
+    /* A process with a known pid can be found by it as long as it exists. */
     g_hash_table_iter_init(&iter, topology->by_pid);
     while (g_hash_table_iter_next(&iter, NULL, &value))
         g_hash_table_add(needed, value);

@@ -18,14 +18,14 @@ window_cut_first(const struct cut *cut, __int128 all)
     return all * cut->first_ns / cut->all_ns;
 }
 
-/* Leaves in first its share of all, and in all the rest. */
+/* Leaves its share of all in first, and the rest in all. */
 #define CUT(cut, all, first)                                                                       \
  do {                                                                                              \
   (first) = (__typeof__(first))window_cut_first(cut, (__int128)(all));                             \
   (all) -= (first);                                                                                \
  } while (0)
 
-/* Returns what is known of the parts of wait_ns. */
+/* Returns the sum of the known parts of wait_ns. */
 static int64_t
 window_cut_parts(const struct vg_gpu_sample *gpu)
 {
@@ -38,7 +38,7 @@ window_cut_parts(const struct vg_gpu_sample *gpu)
     return sum_ns;
 }
 
-/* The parts of a total are cut, and what no part explains; the total is their sum. */
+/* Cuts the parts of a total and its unexplained rest. The new totals are the sums. */
 static void
 window_cut_gpu(const struct cut *cut, struct vg_gpu_sample *all, struct vg_gpu_sample *first)
 {
@@ -63,7 +63,7 @@ window_cut_gpus(const struct cut *cut, GArray *all, GArray *first)
                        &g_array_index(first, struct vg_gpu_sample, i));
 }
 
-/* Leaves each request where it ended. */
+/* Assigns each request to the part in which it ended. */
 static void
 window_cut_requests(int64_t at_ns, GArray *all, GArray *first)
 {
@@ -85,7 +85,7 @@ vg_window_cut(struct vg_window *window, int64_t at_ns, struct vg_window *first)
     vg_window_copy(first, window);
     first->end_ns = at_ns;
     window->begin_ns = at_ns;
-    /* Programs of the host stay with the end of the window. */
+    /* The host's programs belong to the end of the window. */
     g_array_set_size(first->programs, 0);
     first->programs_ns = 0;
     CUT(&cut, window->lost_events, first->lost_events);

@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 
-/* Returns a figure of the struct at values, of a period of this length. */
+/* Returns a figure of the struct at values, for a period of this length. */
 static json_object *
 window_json_figure(const struct vg_figure *figure, const char *values, int64_t duration_ns)
 {
@@ -20,7 +20,7 @@ window_json_figure(const struct vg_figure *figure, const char *values, int64_t d
     return json_object_new_int64(figure->less > 0 ? value - *(const int64_t *)less : value);
 }
 
-/* Adds a figure, as far as it can be told. */
+/* Adds a figure if it is known. */
 static void
 window_json_add_figure(json_object *object, const struct vg_figure *figure, const void *values,
                        int64_t duration_ns, unsigned int lacks)

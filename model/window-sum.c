@@ -58,15 +58,15 @@ window_sum_add_lost(GArray *losses, const struct vg_lost_to *more)
 
 /* ---- use of GPUs ---- */
 
-/* How long the sum was before a window was added, how long the window is, and the sum with it,
- * which may have a gap between them. */
+/* The length of the sum before a window was added, of the window, and of both. There may be a gap
+ * between them. */
 struct sum_lengths {
     int64_t before_ns;
     int64_t more_ns;
     int64_t all_ns;
 };
 
-/* Returns the mean over the sum of what had these means before the window and in it. */
+/* Returns the mean over the sum of a figure with these means before the window and in it. */
 static double
 window_sum_mean(double before, double more, const struct sum_lengths *lengths)
 {
@@ -76,8 +76,8 @@ window_sum_mean(double before, double more, const struct sum_lengths *lengths)
            (double)lengths->all_ns;
 }
 
-/* Lets the time of a window pass for a row that the window may not have: nobody told then that
- * anything waits, is open or is held at its end. */
+/* Lets the time of a window pass for a row that the window may not contain: if it does not, nothing
+ * was reported as waiting, open or held at its end. */
 static void
 window_sum_pass(struct vg_gpu_sample *gpu, const struct sum_lengths *lengths)
 {
@@ -107,7 +107,7 @@ window_sum_pass_all(struct vg_window *sum, const struct sum_lengths *lengths)
     }
 }
 
-/* Makes a row of a sum of one of a window. */
+/* Converts a row of a window to a row of a sum. */
 static void
 window_sum_begin_row(struct vg_gpu_sample *gpu, const struct sum_lengths *lengths)
 {
@@ -123,14 +123,14 @@ window_sum_begin_row(struct vg_gpu_sample *gpu, const struct sum_lengths *length
         gpu->most_requests = gpu->requests;
 }
 
-/* Times stay where they cannot grow any more. */
+/* Times are limited instead of overflowing. */
 #define PLUS_NS(a, b)      vg_time_sum(a, b)
 #define PLUS_LATENCY(a, b) vg_time_sum(a, b)
 #define PLUS_BYTES(a, b)   vg_time_sum(a, b)
 #define PLUS_COUNT(a, b)   ((a) + (b))
 #define PLUS_RATIO(a, b)   ((a) + (b))
 
-/* Adds a row of a window to one that time has passed for. */
+/* Adds a row of a window to one for which time has passed. */
 static void
 window_sum_add_row(struct vg_gpu_sample *gpu, const struct vg_gpu_sample *of_window,
                    const struct sum_lengths *lengths)
@@ -138,14 +138,14 @@ window_sum_add_row(struct vg_gpu_sample *gpu, const struct vg_gpu_sample *of_win
     struct vg_gpu_sample more = *of_window;
 
     window_sum_begin_row(&more, lengths);
-    /* A sum that began as a copy of a window. */
+    /* The sum started as a copy of a window. */
     if (gpu->told_ns == 0)
         gpu->told_ns = lengths->before_ns;
     if (gpu->most_requests == 0)
         gpu->most_requests = gpu->requests;
     const bool is_most = more.most_requests > gpu->most_requests;
     gpu->most_requests = MAX(gpu->most_requests, more.most_requests);
-    /* What is open at the end the newest window tells. */
+    /* Only the newest window knows what is open at the end. */
     gpu->lacks = (gpu->lacks & more.lacks) | (more.lacks & VG_GPU_NO_OPEN);
 #define ADD(place, member, kind, unit, ...)                                                        \
  VG_FIGURE_IF_STORED(kind, gpu->member = VG_FIGURE_##kind == VG_FIGURE_MOST                        \
@@ -185,7 +185,7 @@ add_gpu(GArray *gpus, const struct vg_gpu_sample *more, const struct sum_lengths
     g_array_append_val(gpus, fresh);
 }
 
-/* The row that was not told of for longest, of these the least busy one. */
+/* Returns the row that was not reported for the longest time, and the least busy of several. */
 static guint
 least_wanted(const GArray *processes)
 {
@@ -297,7 +297,7 @@ vg_window_add(struct vg_window *sum, const struct vg_window *more)
 
 /* ---- who is gone ---- */
 
-/* What was lost to the one is lost to the other. False: nobody lost anything to it. */
+/* Moves losses from one aggressor to another. Returns false if no VM lost anything to it. */
 static bool
 window_sum_move_losses(const struct vg_window *sum, uint32_t from, uint32_t to)
 {
@@ -320,7 +320,7 @@ window_sum_move_losses(const struct vg_window *sum, uint32_t from, uint32_t to)
     return any;
 }
 
-/* The label of one that is gone ends, and what it had goes nowhere. */
+/* Removes a VM that no longer exists, and the losses to it. */
 static void
 window_sum_end_gone(struct vg_window *sum, guint at)
 {
@@ -337,7 +337,7 @@ window_sum_end_gone(struct vg_window *sum, guint at)
     g_array_remove_index(sum->gone, at);
 }
 
-/* A VM leaves the sum, or has another name from now on. */
+/* Removes a VM that left the sum, or has a new name from now on. */
 static void
 window_sum_leave(struct vg_window *sum, guint at)
 {
@@ -367,7 +367,8 @@ window_sum_is_wanted(const struct vg_window *sum, uint32_t id)
     return false;
 }
 
-/* Forgets names of the gone to whom no VM lost anything, and the oldest where there are too many.
+/* Forgets VMs that no longer exist and to which no VM lost anything, and the oldest if there are
+ * too many.
  */
 static void
 window_sum_limit_gone(struct vg_window *sum)
@@ -380,7 +381,8 @@ window_sum_limit_gone(struct vg_window *sum)
         window_sum_end_gone(sum, 0);
 }
 
-/* Labels are names: a VM that is called as one that is gone goes on with what that one took. */
+/* Continues the losses to a VM that no longer exists under a VM with the same name, because names
+ * are the labels. */
 static void
 window_sum_take_over(struct vg_window *sum)
 {

@@ -108,7 +108,7 @@ vg_window_vm(const struct vg_window *window, uint32_t id)
     return vg_window_find_vm((struct vg_window *)window, id);
 }
 
-/* Adds a CPU to a set of them (int32_t, ascending), if it is one and not in there yet. */
+/* Adds a CPU to a set (int32_t, ascending), if it is valid and new. */
 static void
 window_add_cpu(GArray *cpus, int32_t cpu)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From what was taken in to the input of picture/svg.h.
+ * Converts the collected data to the input of picture/svg.h.
  */
 #include "config.h"
 
@@ -12,7 +12,7 @@
 
 #define ENGINE_PANELS_MAX (VG_SVG_PANELS_MAX - 1)
 
-/* A panel, and what belongs to it. */
+/* A panel and its data. */
 struct panel {
     struct vg_svg_panel panel;
     char *title;
@@ -27,7 +27,7 @@ struct drawing {
     GPtrArray *values; /* double[n], owned */
 };
 
-/* A series as shares of time; its values belong to the drawing. */
+/* Adds a series as shares of time. The drawing owns the values. */
 static double *
 shares_of(const struct drawing *drawing, unsigned int series)
 {
@@ -168,7 +168,7 @@ compare_titles(const void *a, const void *b)
     return strcmp(x->title, y->title);
 }
 
-/* The engines that worked, by name; of too many those that worked most. */
+/* Returns the engines that worked, by name, but only the busiest ones if there are too many. */
 static GPtrArray *
 panels_of(const struct drawing *drawing, unsigned int *ret_left_out)
 {
@@ -230,7 +230,7 @@ vg_charts_draw_utilisation(const vg_charts *charts, const char *host, GString *o
 struct row {
     char *name;
     bool of_use;
-    uint32_t number; /* among those of the charts */
+    uint32_t number; /* index in the charts */
 };
 
 static int
@@ -273,7 +273,7 @@ rows_of(const struct vg_charts *charts)
     return rows;
 }
 
-/* From the numbers of the charts to places in the picture. The caller frees it. */
+/* Maps the numbers in the charts to places in the picture. The caller frees it. */
 static uint32_t *
 places_of(const struct vg_charts *charts, const GArray *rows)
 {
@@ -312,7 +312,7 @@ label_of(const struct vg_charts *charts, const struct vg_interval *interval, boo
     return NULL;
 }
 
-/* How many stages there were, if not each of them is drawn for itself. */
+/* Returns the title, with the number of stages if they are not all drawn separately. */
 static char *
 title_of(const struct vg_charts *charts, const char *host)
 {

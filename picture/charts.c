@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Takes in what the analysis sees, and who is who in the pictures.
+ * Collects what the analysis sees, and identifies the users in the pictures.
  */
 #include "config.h"
 
@@ -51,7 +51,7 @@ vg_charts_free(vg_charts *charts)
 
 /* ---- who ---- */
 
-/* Those that others were merged into go on as one of them: it has their figures, too. */
+/* Finds the user of a process. Merged users continue as one that has all their figures. */
 static struct chart_user *
 find_merged(struct vg_charts *charts, const struct vg_process *process)
 {
@@ -143,8 +143,8 @@ charts_engine_name(const struct vg_charts *charts, const struct chart_engine *en
 
 /* ---- GPUs ---- */
 
-/* One more runs since then, which may be found out late: of that time only what lies in the last
- * gap was not busy yet. As gpu_meter_ran() has it. */
+/* Notes that one more request has been running since this time. This may be found out late. Then
+ * only the time in the last gap was not busy yet, as in gpu_meter_ran(). */
 static void
 run_more(struct chart_busy *busy, int64_t t_ns)
 {
@@ -218,7 +218,7 @@ vg_charts_have_requests(const vg_charts *charts)
 
 /* ---- CPUs ---- */
 
-/* What VMs' vCPUs did since the last time, until t_ns. */
+/* Adds what the VMs' vCPUs did since the last time, until t_ns. */
 static void
 take_vms(struct vg_charts *charts, const struct vg_window *window, int64_t t_ns)
 {
@@ -253,8 +253,8 @@ peek(struct vg_charts *charts, int64_t t_ns)
     vg_window_clear(&window);
 }
 
-/* Between two events nothing changes, so that the ends of the first and of the last step there are
- * enough to look at. */
+/* Between two events nothing changes, so checking the ends of the first and the last step is
+ * enough. */
 void
 vg_charts_time(vg_charts *charts, int64_t t_ns)
 {
@@ -307,7 +307,7 @@ name_user(struct vg_charts *charts, struct chart_user *user)
     }
 }
 
-/* A VM may be known by two processes, until it was found out that they are one. */
+/* Two processes may have been known for a VM until they proved to be one. */
 static void
 unite_uses(struct vg_charts *charts)
 {

@@ -3,11 +3,11 @@
 
 #include "picture/gpu-slices.h"
 
-/* Parts of a request that are kept until it has run and it is known whose it is. In good order a
- * request that is never taken off has fewer. */
+/* The number of parts of a request that are stored until it has run and its owner is known.
+ * Requests in order that are never preempted have fewer. */
 #define PARTS_MAX 32
 
-/* A stage that is over. */
+/* A completed stage. */
 struct part {
     int64_t begin_ns;
     int64_t end_ns;
@@ -25,7 +25,7 @@ struct request {
 struct vg_gpu_slices {
     struct vg_gpu_slices_ops ops;
     void *data;
-    GArray *requests; /* struct request, by their numbers */
+    GArray *requests; /* struct request, by number */
     uint64_t flows;
 };
 
@@ -89,7 +89,7 @@ follows(const struct part *part, const struct part *next)
            next->engine == part->engine && next->device == part->device;
 }
 
-/* What came out to be the same stage is one part. */
+/* Joins parts that proved to be the same stage. */
 static void
 join_parts(GArray *parts)
 {
@@ -141,7 +141,7 @@ hand_out(vg_gpu_slices *slices, const struct request *request)
     g_array_set_size(request->parts, 0);
 }
 
-/* What the request did until now is a part, unless it took no time. */
+/* Stores what the request did until now as a part, unless it took no time. */
 static void
 end_stage(vg_gpu_slices *slices, struct request *request, int64_t end_ns)
 {
@@ -165,7 +165,7 @@ end_stage(vg_gpu_slices *slices, struct request *request, int64_t end_ns)
         hand_out(slices, request);
 }
 
-/* It came out that the request did something else from then on. */
+/* Shortens the parts because the request did something else from this time on. */
 static void
 take_back(struct request *request, int64_t t_ns)
 {
@@ -181,7 +181,7 @@ take_back(struct request *request, int64_t t_ns)
     }
 }
 
-/* It was so from the beginning. */
+/* Corrects all parts: the change holds from the beginning. */
 static void
 correct_parts(struct request *request, const struct vg_gpu_change *change)
 {
@@ -209,7 +209,7 @@ tell_level(const vg_gpu_slices *slices, const struct vg_gpu_change *before,
         slices->ops.on_level(slices->data, after, true);
 }
 
-/* There was no such request. */
+/* Removes the parts of a request that did not exist. */
 static void
 void_request(struct request *request)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Time is divided into cells, which begin small and are doubled as long as that does not help
- * enough. What is in one cell, of one row, identity and kind, becomes one interval. On rows where
- * nothing overlaps that is what is shorter than a cell; else everything is cut at the cells first,
- * so that what is put together takes no more of a cell than it did.
+ * Time is divided into cells, which start small and are doubled as long as that is necessary.
+ * Everything in one cell with the same row, identity and kind becomes one interval. On rows without
+ * overlaps, this applies to intervals shorter than a cell. On others, everything is first cut at
+ * the cells, so that a joined interval takes no more of a cell than its parts did.
  */
 #include "config.h"
 
 #include "picture/intervals.h"
 
-/* Cells of the time so far, at first: a picture has fewer pixels. */
+/* The initial number of cells, which is more than a picture has pixels. */
 #define CELLS_MAX 4096
 
-/* What becomes one: the first of them, and the length of all. */
+/* Intervals that become one: the first one, and the total length. */
 struct group {
     struct vg_interval first;
     int64_t length_ns;
@@ -24,8 +24,8 @@ struct vg_intervals {
     int64_t cell_ns;
     size_t max;
     GArray *all;    /* struct vg_interval */
-    GArray *parts;  /* struct vg_interval: of a row, to be joined */
-    GArray *groups; /* struct group, of a cell */
+    GArray *parts;  /* struct vg_interval, to be joined, of one row */
+    GArray *groups; /* struct group, of one cell */
     bool joined;
     uint64_t left_out;
 };
@@ -73,7 +73,7 @@ compare(const void *a, const void *b)
     return (x->identity > y->identity) - (x->identity < y->identity);
 }
 
-/* The begin of the cell that a time is in. */
+/* Returns the start of the cell that contains a time. */
 static int64_t
 cell_begin(const vg_intervals *intervals, int64_t t_ns)
 {
@@ -107,7 +107,7 @@ put(GArray *to, const struct group *group, int64_t begin_ns, int64_t end_ns)
     g_array_append_val(to, piece);
 }
 
-/* They did not overlap: one after the other they have room where they were. */
+/* Puts groups that did not overlap one after the other, in the space that they had. */
 static void
 put_in_sequence(const vg_intervals *intervals, GArray *to)
 {
@@ -121,7 +121,7 @@ put_in_sequence(const vg_intervals *intervals, GArray *to)
     }
 }
 
-/* They fill the cell as often as it takes. */
+/* Puts groups that overlap, filling the cell as often as necessary. */
 static void
 put_in_layers(const vg_intervals *intervals, GArray *to, int64_t begin_ns)
 {
@@ -139,7 +139,7 @@ put_in_layers(const vg_intervals *intervals, GArray *to, int64_t begin_ns)
     }
 }
 
-/* Joins what was collected of a row. */
+/* Joins the collected parts of a row. */
 static void
 join_parts(vg_intervals *intervals, GArray *to, bool overlaps)
 {
@@ -159,7 +159,7 @@ join_parts(vg_intervals *intervals, GArray *to, bool overlaps)
     g_array_set_size(intervals->parts, 0);
 }
 
-/* Cells that it fills stay as they are; its ends, or all of it, are parts. */
+/* Cuts an interval: the cells that it fills remain, and its ends (or all of it) become parts. */
 static void
 cut(vg_intervals *intervals, GArray *to, const struct vg_interval *interval)
 {
@@ -181,7 +181,7 @@ cut(vg_intervals *intervals, GArray *to, const struct vg_interval *interval)
         g_array_append_val(intervals->parts, tail);
 }
 
-/* The row that begins at first; where the next one begins. */
+/* Joins the row that starts at first. Returns where the next row starts. */
 static guint
 join_row(vg_intervals *intervals, GArray *to, guint first)
 {

@@ -17,7 +17,7 @@
 #define SWATCH          12.0
 #define SWATCH_GAP      6.0
 
-/* Okabe and Ito, "Color Universal Design" (2008), without black, and the lightest last. */
+/* Okabe and Ito, "Color Universal Design" (2008), without black; the lightest colour is last. */
 static const uint32_t colours[VG_SVG_COLOURS + 1] = {
     0x0072b2, 0xe69f00, 0x009e73, 0xcc79a7,
     0x56b4e9, 0xd55e00, 0xf0e442, [VG_SVG_COLOUR_OTHERS] = 0x9a9a9a,
@@ -51,7 +51,7 @@ vg_svg_put_attribute(GString *out, const char *name, double value)
     g_string_append_c(out, '\'');
 }
 
-/* Text as XML has it; characters that may not be in XML become '?'. */
+/* Appends text with XML escapes. Characters that are not allowed in XML become '?'. */
 static void
 svg_put_escaped(GString *out, const char *text)
 {
@@ -74,12 +74,12 @@ svg_put_escaped(GString *out, const char *text)
     }
 }
 
-/* In letters of size 1. Somewhat more than DejaVu Sans has, which is wider than others. */
+/* Returns the width at letter size 1: slightly more than DejaVu Sans, which is a wide font. */
 static double
 char_width(gunichar c)
 {
     if (g_unichar_iszerowidth(c))
-        return 0.05; /* there is no room for any number of them */
+        return 0.05; /* there is no space for any number of them */
     if (g_unichar_iswide(c))
         return 1.05;
     if (c < 128 && strchr(" !'(),-./:;I[\\]fijlrt|", (int)c))
@@ -116,7 +116,7 @@ vg_svg_fit(const char *text, double size, double width)
     return g_strdup_printf("%.*s\xe2\x80\xa6", (int)(at - printable), printable);
 }
 
-/* With three digits that count. */
+/* Formats a number with three significant digits. */
 static char *
 three_digits(double value, const char *unit)
 {
@@ -166,7 +166,7 @@ vg_svg_choose_colours(const double *weights, size_t n, unsigned int *ret)
         memmove(chosen + at + 1, chosen + at, (n_chosen - at - 1) * sizeof(*chosen));
         chosen[at] = i;
     }
-    /* Its own, else the first that is left. */
+    /* Its own colour, or else the first free one. */
     for (size_t i = 0; i < n_chosen; i++) {
         if (chosen[i] < VG_SVG_COLOURS) {
             ret[chosen[i]] = (unsigned int)chosen[i];
@@ -289,7 +289,7 @@ vg_svg_x(const struct vg_svg_axis *axis, int64_t t_ns)
     return axis->x + axis->width * since / (double)span_of(axis);
 }
 
-/* 1, 2 or 5 times a power of ten; at most TICKS_MAX of them. */
+/* Returns 1, 2 or 5 times a power of ten, for at most TICKS_MAX ticks. */
 static uint64_t
 step_of(const struct vg_svg_axis *axis)
 {

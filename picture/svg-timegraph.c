@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a picture may have of rectangles and of columns is limited, so that it has at most
- * VG_SVG_BYTES_MAX: a rectangle with its tooltip takes less than 400 bytes, a column of one colour
- * less than 14.
+ * The numbers of rectangles and columns are limited, so that a picture has at most
+ * VG_SVG_BYTES_MAX. A rectangle with its tooltip takes less than 400 bytes, and a column of one
+ * colour less than 14.
  */
 #include "config.h"
 
@@ -19,22 +19,22 @@
 #define PLOT_WIDTH     (VG_SVG_WIDTH - LEFT - RIGHT)
 #define LANES_MAX      4
 #define LANE_HEIGHT    15.0
-#define ROW_HEIGHT     28.0 /* of one lane */
+#define ROW_HEIGHT     28.0 /* of a row with one lane */
 #define DEEP_HEIGHT    56.0 /* of a row with more overlaps than lanes */
 #define ROW_GAP        10.0
 #define RECTANGLES_MAX 2000
 #define CELLS_MAX      56000
 #define COLUMNS_MIN    12
 #define COLUMNS_MAX    ((size_t)PLOT_WIDTH)
-#define NARROW         1.5 /* what is drawn together, at least */
-#define LEAST_WIDTH    1.0 /* so that it can be seen */
+#define NARROW         1.5 /* minimum width of separately drawn intervals */
+#define LEAST_WIDTH    1.0 /* minimum visible width */
 #define LEAST_HEIGHT   1.5
 #define LABEL_MAX      40 /* characters */
 
-/* A colour, of something that waits or runs. */
+/* A colour for waiting or running. */
 #define SHADES ((VG_SVG_COLOURS + 1) * 2)
 
-/* An interval inside of the picture. */
+/* An interval in the picture. */
 struct item {
     int64_t begin_ns;
     int64_t end_ns;
@@ -46,10 +46,10 @@ struct item {
 
 struct row {
     const char *name;
-    struct item *items; /* by begin */
+    struct item *items; /* sorted by begin */
     size_t n_items;
-    size_t depth;    /* most at once; more than LANES_MAX: no lanes */
-    uint32_t shades; /* bits of those that occur */
+    size_t depth;    /* maximum overlap; more than LANES_MAX: no lanes */
+    uint32_t shades; /* bits of the shades in use */
     double y;
     double height;
 };
@@ -62,9 +62,9 @@ struct graph {
     size_t n_items;
     struct row *rows;
     size_t n_rows;
-    double narrow; /* what has fewer pixels is drawn together */
+    double narrow; /* narrower intervals are joined */
     size_t n_columns;
-    bool together; /* something was */
+    bool together; /* some were joined */
     double *cells; /* of a row: lane, shade, column */
     GString *body;
 };
@@ -96,7 +96,7 @@ by_begin(const void *left, const void *right)
 
     if (a->begin_ns != b->begin_ns)
         return a->begin_ns < b->begin_ns ? -1 : 1;
-    /* Of the same place in memory as they were given. */
+    /* With the same start, keep the given order. */
     return a->interval < b->interval ? -1 : 1;
 }
 
@@ -109,7 +109,7 @@ by_time(const void *left, const void *right)
     return (*a > *b) - (*a < *b);
 }
 
-/* By the time that they take. All names have one, if there are enough. */
+/* Chooses colours by time: every name has one, if there are enough. */
 static void
 choose_colours(struct graph *graph)
 {
@@ -117,7 +117,7 @@ choose_colours(struct graph *graph)
     g_autofree double *weights = g_new(double, what->n_names);
 
     graph->colours = g_new(unsigned int, what->n_names);
-    /* What does not occur needs no colour. */
+    /* Names without intervals need no colour. */
     for (size_t i = 0; i < what->n_names; i++)
         weights[i] = -1;
     for (size_t i = 0; i < what->n_intervals; i++) {
@@ -131,7 +131,7 @@ choose_colours(struct graph *graph)
     vg_svg_choose_colours(weights, what->n_names, graph->colours);
 }
 
-/* Into one array, row after row. */
+/* Sorts the items into one array, row after row. */
 static void
 sort_items(struct graph *graph)
 {
@@ -194,7 +194,7 @@ gap_between(const struct item *left, const struct item *right)
     return (int64_t)MIN(gap, INT64_MAX);
 }
 
-/* The lowest lane that is free; there is one, as depth says. */
+/* Places each item on the lowest free lane. depth ensures that there is one. */
 static void
 place_items(struct row *row)
 {
@@ -220,7 +220,7 @@ width_of(const struct graph *graph, const struct item *item)
     return vg_svg_x(&graph->axis, item->end_ns) - vg_svg_x(&graph->axis, item->begin_ns);
 }
 
-/* Wide enough to be seen, or alone. */
+/* Returns whether an item is wide enough to be visible, or isolated. */
 static bool
 is_apart(const struct graph *graph, const struct item *item)
 {
@@ -230,7 +230,7 @@ is_apart(const struct graph *graph, const struct item *item)
     return width_of(graph, item) >= graph->narrow || gap >= graph->narrow;
 }
 
-/* So many that the picture is not too large. */
+/* Chooses the detail so that the picture does not become too large. */
 static void
 choose_detail(struct graph *graph)
 {
@@ -281,7 +281,7 @@ put_shade_name(const struct graph *graph, GString *tip, unsigned int shade)
     g_string_append(tip, shade % 2 ? "waiting" : "running");
 }
 
-/* Columns as steps above the bottom. */
+/* Draws columns as steps above the bottom. */
 static void
 put_steps(const struct graph *graph, const double *sums, double scale, double bottom)
 {
@@ -306,7 +306,7 @@ put_steps(const struct graph *graph, const double *sums, double scale, double bo
     }
 }
 
-/* Shades one upon the other, painted from the highest sum to the lowest. scale: pixels for 1. */
+/* Stacks the shades, drawing the highest sum first. scale is the number of pixels for 1. */
 static void
 put_cells(const struct graph *graph, const struct row *row, const double *cells, double scale,
           double bottom)
@@ -332,7 +332,7 @@ put_cells(const struct graph *graph, const struct row *row, const double *cells,
         g_string_append(graph->body, "</path>\n");
         for (size_t c = 0; c < n; c++) {
             sums[c] -= cells[shade * n + c];
-            /* What rounding leaves is nothing. */
+            /* Values from rounding count as 0. */
             sums[c] = sums[c] > 1e-9 ? sums[c] : 0;
         }
     }
@@ -423,7 +423,7 @@ put_row_name(const struct graph *graph, const struct row *row)
     }
 }
 
-/* Where rows are; the y below them. */
+/* Sets the positions of rows. Returns the y below them. */
 static double
 lay_out(struct graph *graph, double y)
 {
@@ -454,7 +454,7 @@ put_legend(const struct graph *graph, double y)
     }
     if (shades >> (2 * VG_SVG_COLOUR_OTHERS))
         items[n++] = (struct vg_svg_legend_item){.colour = VG_SVG_COLOUR_OTHERS, .name = "others"};
-    /* Bits of running and waiting. */
+    /* The bits for running and waiting. */
     if (shades & 0x55555555)
         items[n++] = (struct vg_svg_legend_item){.colour = VG_SVG_COLOUR_OTHERS,
                                                  .name = "full colour: running"};
@@ -537,7 +537,7 @@ vg_svg_timegraph(GString *out, const struct vg_svg_timegraph *what)
         return;
     }
     graph.rows = g_new0(struct row, graph.n_rows);
-    /* Never NULL: empty rows point into it too. */
+    /* This is never NULL, because empty rows also point into it. */
     graph.items = g_new(struct item, what->n_intervals + 1);
     choose_colours(&graph);
     sort_items(&graph);

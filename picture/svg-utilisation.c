@@ -12,10 +12,10 @@
 #define PLOT_WIDTH  (VG_SVG_WIDTH - LEFT - RIGHT)
 #define PLOT_HEIGHT 200.0
 #define PANEL_GAP   28.0
-#define COLUMNS_MAX 1092  /* one for each pixel */
+#define COLUMNS_MAX 1092  /* one per pixel */
 #define VALUE_MAX   100.0 /* 10000 % */
 
-/* A series as it is drawn: one value for each column, NAN where nothing is known. */
+/* A series as drawn: one value per column, or NAN if unknown. */
 struct course {
     char *name;
     unsigned int colour;
@@ -82,7 +82,7 @@ clear_course(void *data)
     g_free(course->values);
 }
 
-/* The sum of a stack, else the mean. */
+/* Returns the sum of a stack, otherwise the mean. */
 static double
 together(const struct course *courses, size_t n, size_t column, bool sum)
 {
@@ -116,7 +116,7 @@ others_of(const struct plot *plot, const GArray *courses, bool sum)
     return others;
 }
 
-/* struct course: those that have a colour, and the others as one. */
+/* Returns the courses (struct course): those with a colour, and one for all others. */
 static GArray *
 courses_of(const struct plot *plot, const struct vg_svg_panel *panel)
 {
@@ -184,7 +184,7 @@ put_step(GString *out, char command, double to)
     vg_svg_put_number(out, to);
 }
 
-/* Steps through known values, with gaps between; an area goes back to the bottom. */
+/* Draws steps through known values, with gaps in between. An area returns to the bottom. */
 static void
 put_steps(const struct plot *plot, const double *values, double max, double bottom, bool area)
 {
@@ -228,7 +228,7 @@ put_course(const struct plot *plot, const struct course *course, const double *v
     g_string_append(plot->body, "</path>\n");
 }
 
-/* From the highest sum to the lowest, each down to the bottom: no seams between them. */
+/* Draws from the highest sum to the lowest, each down to the bottom, so that there are no seams. */
 static void
 put_stack(const struct plot *plot, const GArray *courses, double max, double bottom)
 {
@@ -278,7 +278,7 @@ put_legend(const struct plot *plot, const GArray *courses, const struct course *
     return vg_svg_put_legend(plot->body, LEFT, y, (const void *)items->data, items->len);
 }
 
-/* The y below it. */
+/* Returns the y below it. */
 static double
 put_panel(const struct plot *plot, const struct vg_svg_panel *panel, double y)
 {
@@ -290,7 +290,7 @@ put_panel(const struct plot *plot, const struct vg_svg_panel *panel, double y)
         total = course_of(plot, panel->total);
     const struct course *line = panel->total ? &total : NULL;
     double most = largest(courses, line, plot->n_columns, panel->stacked);
-    /* 100 %, 200 %, 400 %, ...: quarters of them are round. A mean may be off by an ulp. */
+    /* 100 %, 200 %, 400 %, ... have round quarters. A mean may be off by an ulp. */
     while (most > max + 1e-9)
         max *= 2;
     vg_svg_put_fitting(plot->body, LEFT, y + 12, VG_SVG_SUBTITLE, PLOT_WIDTH, panel->title);
@@ -328,7 +328,7 @@ count_steps(const struct vg_svg_utilisation *what)
     return n;
 }
 
-/* Of each identity the sum of its means, or -1. */
+/* Sets the sum of each identity's means, or -1. */
 static void
 weigh(const struct vg_svg_utilisation *what, double *weights)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tracks of vCPUs and CPUs. The track of a vCPU needs to know that it is one, and of which process:
- * until then its steps are kept, so many at most. Slices of CPUs are written when they are over,
- * which is when most is known of the thread.
+ * Tracks of vCPUs and CPUs. To create a vCPU's track, the thread must be known as a vCPU, and its
+ * process must be known. Until then, a limited number of its steps is stored. CPU slices are
+ * written when they are over, which is when most is known about the thread.
  */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 enum taker {
     TAKER_UNKNOWN,
     TAKER_IDLE,
-    TAKER_PROCESS, /* one that has an id: it may be a VM's */
+    TAKER_PROCESS, /* has an id, and may be a VM */
     TAKER_KERNEL,
     TAKER_USER
 };
@@ -30,20 +30,20 @@ struct step {
 };
 
 struct viewer_thread {
-    const struct vg_thread *thread; /* NULL: this slot is nobody's */
+    const struct vg_thread *thread; /* NULL: this slot is free */
     struct step now;
-    int64_t run_ns;           /* since when it is on its CPU */
-    struct viewer_user *user; /* of a vCPU, once it is known */
+    int64_t run_ns;           /* start on its CPU */
+    struct viewer_user *user; /* of a vCPU, if known */
     uint64_t track;
-    struct step shown; /* what it does on its track */
-    GArray *early;     /* struct step: what it did before it is shown */
-    bool given_up;     /* too much of it */
-    bool waits;        /* counted as such */
+    struct step shown; /* the present state of its track */
+    GArray *early;     /* struct step: what it did before it had a track */
+    bool given_up;     /* there were too many */
+    bool waits;        /* counted as waiting */
 };
 
 struct viewer_cpu {
     uint64_t track;
-    const struct vg_thread *thread; /* who has it, or NULL */
+    const struct vg_thread *thread; /* thread on the CPU, or NULL */
 };
 
 void
@@ -92,7 +92,7 @@ need_cpu(struct vg_viewer *viewer, int32_t cpu)
     return &g_array_index(viewer->cpus, struct viewer_cpu, cpu);
 }
 
-/* A thread was on its CPU until then. */
+/* Writes that a thread was on its CPU until this time. */
 static void
 put_stay(struct vg_viewer *viewer, const struct viewer_thread *of, int64_t end_ns)
 {
@@ -152,7 +152,7 @@ is_own(const struct viewer_thread *of, const struct vg_process *process)
     return process && process == vg_process_resolve(of->user->process);
 }
 
-/* Who has the CPU meanwhile, by the words of lost_to. */
+/* Describes what has the CPU during a wait, with the terms of lost_to. */
 static void
 describe_wait(const struct vg_viewer *viewer, const struct viewer_thread *of,
               const struct step *step)
@@ -199,7 +199,7 @@ begin_preempted(const struct vg_viewer *viewer, const struct viewer_thread *of,
     describe_wait(viewer, of, step);
 }
 
-/* A wait is written when it is over: by then more is known of who has the CPU. */
+/* A wait is written when it ends, because more is then known about what had the CPU. */
 static void
 put_wait(const struct vg_viewer *viewer, const struct viewer_thread *of, int64_t end_ns)
 {
@@ -231,7 +231,7 @@ need_track(struct vg_viewer *viewer, struct viewer_thread *of)
                                          of->user->process->pid, thread->tid);
 }
 
-/* The next step on the track of a vCPU. */
+/* Writes the next step on the track of a vCPU. */
 static void
 show(struct vg_viewer *viewer, struct viewer_thread *of, const struct step *step)
 {
@@ -256,7 +256,7 @@ show(struct vg_viewer *viewer, struct viewer_thread *of, const struct step *step
     of->shown = *step;
 }
 
-/* How many vCPUs of the VM wait, from now on. */
+/* Counts how many vCPUs of the VM wait from now on. */
 static void
 count_waits(struct vg_viewer *viewer, struct viewer_thread *of, int64_t t_ns)
 {
@@ -291,7 +291,7 @@ keep(struct vg_viewer *viewer, struct viewer_thread *of, const struct step *step
     viewer->early++;
     if (of->early->len < VG_VIEWER_EARLY_MAX && viewer->early < VG_VIEWER_ALL_EARLY_MAX)
         return;
-    /* Where records do not tell processes, each thread stays alone. */
+    /* If records contain no process ids, each thread remains alone. */
     if (of->thread->is_vcpu) {
         show_from_now_on(viewer, of);
     } else {
@@ -327,7 +327,7 @@ set_taker(struct step *step, const struct vg_thread *thread)
     step->taker = thread->kind == VG_THREAD_KERNEL ? TAKER_KERNEL : TAKER_USER;
     step->taker_tid = thread->tid;
     memcpy(step->taker_comm, thread->comm, sizeof(step->taker_comm));
-    /* One without an id does not last, and is no VM. */
+    /* A process without an id is temporary and not a VM. */
     if (process->id != VG_PROCESS_NO_ID) {
         step->taker = TAKER_PROCESS;
         step->taker_process = process;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tracks of GPU engines and of the queues before them. A request that waits has a lane of its own
- * from its first slice there until it runs.
+ * Tracks of GPU engines and of their queues. A waiting request has its own lane from its first
+ * slice there until it runs.
  */
 #include "config.h"
 
@@ -12,14 +12,14 @@ struct viewer_engine {
     struct viewer_counter waiting;
 };
 
-/* Of one user before one engine. */
+/* The queue of one user for one engine. */
 struct viewer_queue {
-    const struct viewer_user *user; /* NULL: of nobody who is known */
+    const struct viewer_user *user; /* NULL: the user is unknown */
     uint16_t device, engine;
     vg_perfetto_lanes *lanes;
 };
 
-/* The lane that a request has. */
+/* The lane of a waiting request. */
 struct viewer_wait {
     vg_perfetto_lanes *lanes;
     uint64_t track;

@@ -26,7 +26,7 @@ viewer_user_new(struct vg_viewer *viewer, struct vg_process *process, const char
     user->process = process;
     user->is_vm = process->is_vm;
     user->name = viewer_user_name(process, comm);
-    /* What only stands for a VM has no pid. */
+    /* A placeholder for a VM has no pid. */
     user->track = process->pid > 0
                       ? vg_perfetto_track_process(viewer->trace, user->name, process->pid)
                       : vg_perfetto_track(viewer->trace, 0, user->name);
@@ -51,7 +51,7 @@ viewer_user(struct vg_viewer *viewer, struct vg_process *process, const char *co
         user = viewer_user_new(viewer, process, comm);
     if (!found)
         g_hash_table_insert(viewer->by_process, process, user);
-    /* What only stood for a VM, or was no VM yet, may have got a name. */
+    /* A placeholder, or a process that was not a VM yet, may have got a name. */
     if (process->is_vm && strcmp(vg_process_vm_name(process, name), user->name) != 0) {
         g_free(user->name);
         user->name = g_strdup(name);

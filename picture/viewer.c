@@ -21,7 +21,7 @@ user_free(void *data)
 vg_viewer *
 vg_viewer_open(const char *path, const vg_recording *recording, GError **err)
 {
-    /* Through a link, its target is replaced. */
+    /* Replace the target of a link. */
     char *real_path = realpath(path, NULL);
     vg_perfetto *trace =
         vg_perfetto_open(real_path ? real_path : path, recording->clock_offset_ns, err);
