@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""vgpud's sources of figures on each kernel of Debian's archives, in an emulated host with AMD-V: BPF, perf events
-and /proc against a recording of the kernel's tracefs for the same seconds of the same VMs. Not named test_*: only
-tools/check --kernels runs it. VG_KERNELS names the kernels; without it, all run. As a program, it prints the table
-of docs/platforms.md from the results in build/kernels."""
+"""vgpud's sources of figures on each kernel of Debian's and Ubuntu's archives, in an emulated host with AMD-V: BPF,
+perf events and /proc against a recording of the kernel's tracefs for the same seconds of the same VMs. Not named
+test_*: only tools/check --kernels runs it. VG_KERNELS names the kernels; without it, all run. As a program, it prints
+the table of docs/platforms.md from the results in build/kernels."""
 import glob
 import json
 import os

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The kernels of Debian's archives, each in the emulated host with AMD-V of tests/inner-host. See README.
+# The kernels of Debian's and Ubuntu's archives, each in the emulated host with AMD-V of tests/inner-host. See README.
 set -euo pipefail
 umask 022
 export LC_ALL=C.UTF-8
@@ -10,7 +10,8 @@ usage()
     cat << 'END'
 usage: tests/kernels/kernels.sh COMMAND
 
-  list                 kernels of the archives: NAME, such as 6.12-cloud, and the version of the package
+  list                 kernels of the archives: NAME, such as 6.12-cloud, and the version of the package. Debian's
+                       flavours are cloud, rt and amd64, Ubuntu's are generic, oem and nvidia
   build NAME           fetch this kernel and make its initramfs, unless they are there
   boot NAME DIRECTORY PROGRAM...
                        run the emulator with PROGRAMs in its /usr/bin until the host powers itself off
@@ -21,6 +22,8 @@ The exit status of list and build is 77 where this machine lacks something.
 Environment:
   VG_KERNELS_RUN       what the host does (host-run)
   VG_KERNELS_CACHE     for packages and images ($XDG_CACHE_HOME/vgpud/kernels): 200 MB for each kernel
+  VG_KERNELS_UBUNTU    Ubuntu's archive (http://archive.ubuntu.com/ubuntu). If it cannot be reached, list has only
+                       Debian's kernels
 END
 }
 
@@ -33,6 +36,10 @@ guest_kernel=6.1-cloud
 suites='bullseye bookworm bookworm-backports trixie trixie-backports forky'
 security='bullseye-security bookworm-security trixie-security'
 flavours='cloud rt amd64'
+ubuntu=${VG_KERNELS_UBUNTU:-http://archive.ubuntu.com/ubuntu}
+ubuntu_suites='focal focal-updates jammy jammy-updates noble noble-updates'
+# Those that hosts run, and 5.14, which is the series of EL 9.
+ubuntu_kernels='5.14-oem 5.15-generic 6.8-generic 6.8-nvidia 6.17-generic 7.0-generic'
 modules='virtio_pci virtio_blk kvm-amd'
 
 die()
@@ -53,7 +60,8 @@ lacking()
 archive()
 {
     "$1" -q -o "Dir::State=$cache/apt/state" -o "Dir::State::status=$cache/apt/status" \
-        -o "Dir::Cache=$cache/apt/cache" -o "Dir::Etc=$cache/apt/etc" -o Dir::Etc::SourceParts=- \
+        -o "Dir::Cache=$cache/apt/cache" -o Dir::Cache::pkgcache=pkgcache.bin \
+        -o Dir::Cache::srcpkgcache=srcpkgcache.bin -o "Dir::Etc=$cache/apt/etc" -o Dir::Etc::SourceParts=- \
         -o APT::Sandbox::User=root -o Acquire::Retries=3 "${@:2}"
 }
 
@@ -64,8 +72,8 @@ mirror()
         sed -nE 's/^URIs: *([^ ]+debian).*/\1/p; s/^deb (\[[^]]*\] )?([^ ]+debian) .*/\2/p' | head -n 1
 }
 
-# Prints the newest kernel of each series and flavour: NAME PACKAGE VERSION.
-find_kernels()
+# Prints Debian's newest kernel of each series and flavour: NAME PACKAGE VERSION.
+find_debian()
 {
     local flavour meta
     for flavour in $flavours; do
@@ -75,12 +83,47 @@ find_kernels()
             sed -nE 's/^Depends:.*(linux-image-([0-9]+\.[0-9]+)[^ ]*) \(= ([^)]*)\).*/\2 \1 \3/p' |
             sort -k 3 -V | awk -v "flavour=$flavour" '{ last[$1] = $1 "-" flavour " " $2 " " $3 }
                 END { for (series in last) print last[series] }'
-    done | sort -V
+    done
+}
+
+# Prints the same of ubuntu_kernels. A package there has one version, with the number of the build in its name.
+find_ubuntu()
+{
+    local name series package
+    for name in $ubuntu_kernels; do
+        series=${name%-*}
+        package=$(archive apt-cache pkgnames "linux-image-$series." |
+            grep -xE "linux-image-${series/./\\.}\.[0-9]+-[0-9]+-${name##*-}" | sort -V | tail -n 1 || true)
+        [ -z "$package" ] || archive apt-cache show --no-all-versions "$package" |
+            sed -nE "s/^Version: (.*)/$name $package \1/p"
+    done
+}
+
+# add_sources KEYRING URL SUITE...
+add_sources()
+{
+    printf "deb [signed-by=$1 arch=amd64] $2 %s main\n" "${@:3}" >> "$cache/apt/etc/sources.list"
+}
+
+# Adds Ubuntu's archive, whose keys are in a package of Debian.
+add_ubuntu()
+{
+    local keys=$cache/apt/ubuntu.gpg work
+    if [ ! -e "$keys" ]; then
+        work=$(mktemp -d "$cache/apt/keys.XXXXXX")
+        (cd "$work" && archive apt-get -qq download ubuntu-keyring && dpkg-deb -x ubuntu-keyring_*.deb . &&
+            mv usr/share/keyrings/ubuntu-archive-keyring.gpg "$keys") || true
+        rm -r "$work"
+        [ -e "$keys" ] || return 0
+    fi
+    # shellcheck disable=SC2086 # a list of suites
+    add_sources "$keys" "$ubuntu" $ubuntu_suites
+    archive apt-get -o Acquire::Retries=0 update >&2 || true
 }
 
 make_apt()
 {
-    local url suite
+    local url keys=/usr/share/keyrings/debian-archive-keyring.gpg
     # The archives are read again after a day.
     [ -z "$(find "$cache/apt/kernels" -mtime -1 2> /dev/null)" ] || return 0
     url=$(mirror)
@@ -88,17 +131,19 @@ make_apt()
     mkdir -p "$cache"/apt/{state/lists/partial,cache/archives/partial} \
         "$cache"/apt/etc/{apt.conf.d,preferences.d,trusted.gpg.d}
     : > "$cache/apt/status"
-    for suite in $suites; do
-        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $url $suite main"
-    done > "$cache/apt/etc/sources.list"
-    for suite in $security; do
-        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $url-security $suite main"
-    done >> "$cache/apt/etc/sources.list"
+    : > "$cache/apt/etc/sources.list"
+    # shellcheck disable=SC2086 # lists of suites
+    add_sources $keys "$url" $suites
+    # shellcheck disable=SC2086
+    add_sources $keys "$url-security" $security
     # A suite that has left the mirror is no error: what it had is not available.
     archive apt-get update >&2 || true
-    find_kernels > "$cache/apt/kernels.new"
+    find_debian > "$cache/apt/kernels.new"
     [ -s "$cache/apt/kernels.new" ] || lacking "Debian's archive cannot be reached"
-    mv "$cache/apt/kernels.new" "$cache/apt/kernels"
+    add_ubuntu
+    find_ubuntu >> "$cache/apt/kernels.new"
+    sort -V "$cache/apt/kernels.new" > "$cache/apt/kernels"
+    rm "$cache/apt/kernels.new"
 }
 
 list()
@@ -131,18 +176,20 @@ fetch()
 # add_module FROM TO NAME: with those that it depends on; a module may also be built in.
 add_module()
 {
-    local from=$1 to=$2 name=${3//[-_]/[-_]} file
+    local from=$1 to=$2 name=${3//[-_]/[-_]} file plain
     file=$(find "$from/kernel" -name "$name.ko*" | head -n 1)
     if [ -z "$file" ]; then
         grep -qE "/$name\.ko" "$from/modules.builtin" || die "the kernel has no module $3"
         return 0
     fi
-    [ ! -e "$to/kernel/$(basename "${file%.xz}")" ] || return 0
-    cp "$file" "$to/kernel/"
+    plain=$to/kernel/$(basename "${file%.ko*}").ko
+    [ ! -e "$plain" ] || return 0
     case $file in
-    *.xz) xz -d "$to/kernel/$(basename "$file")" ;;
+    *.xz) xz -dc "$file" > "$plain" ;;
+    *.zst) zstd -qdc "$file" > "$plain" ;;
+    *) cp "$file" "$plain" ;;
     esac
-    for name in $(/sbin/modinfo -F depends "$to/kernel/$(basename "${file%.xz}")" | tr , ' '); do
+    for name in $(/sbin/modinfo -F depends "$plain" | tr , ' '); do
         add_module "$from" "$to" "$name"
     done
 }
