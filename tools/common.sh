@@ -30,20 +30,49 @@ if [ "${VG_WERROR-}" = 1 ]; then
     sanitized_build+=(--enable-werror)
 fi
 
+# this_release [FILE]: "debian" or "ubuntu", and the number of the release. A release in the making has none.
+this_release()
+{
+    # shellcheck disable=SC1090
+    (set +u
+    . "${1:-/etc/os-release}"
+    case " $ID $ID_LIKE " in
+    *' ubuntu '*) system=ubuntu ;;
+    *) system=debian ;;
+    esac
+    release=${VERSION_ID%%.*}
+    echo "$system ${release:-99}")
+}
+
+# is_for SYSTEM RELEASE [WORD...]: whether a package with these words of tools/packages is for this release.
+is_for()
+{
+    local system=$1 release=$2 word
+    shift 2
+    [ $# != 0 ] || return 0
+    for word; do
+        case $word in
+        "$system") return 0 ;;
+        "$system"[0-9]*) [ "${word#"$system"}" -gt "$release" ] || return 0 ;;
+        esac
+    done
+    return 1
+}
+
 # missing_packages KIND...: those of tools/packages that are not installed.
 missing_packages()
 {
-    local kind package since installed release
-    # shellcheck disable=SC1091
-    release=$(. /etc/os-release && echo "${VERSION_ID:-99}")
+    local kind package words installed system release
+    read -r system release < <(this_release)
     installed=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' 2> /dev/null |
         sed -n 's/ installed$//p')
-    while read -r kind package since; do
-        [ "${since:-0}" -le "$release" ] 2> /dev/null || continue
+    while read -r kind package words; do
+        # shellcheck disable=SC2086 # a list of words
+        is_for "$system" "$release" $words || continue
         case " $* " in
         *" $kind "*) grep -qxF "$package" <<< "$installed" || echo "$package" ;;
         esac
-    done < tools/packages
+    done < <(grep -v '^#' tools/packages)
 }
 
 # need_packages LOG KIND...: installs what is missing.
@@ -52,7 +81,7 @@ need_packages()
     local log=$1 list apt
     shift
     if ! command -v dpkg-query > /dev/null; then
-        echo "This is no Debian system: the packages named in tools/packages must be there already."
+        echo "This is neither Debian nor Ubuntu: the packages named in tools/packages must be there already."
         return 0
     fi
     list=$(missing_packages "$@" | tr '\n' ' ')
@@ -65,14 +94,14 @@ need_packages()
         echo "  apt-get update && apt-get install -y --no-install-recommends $list"
         return 1
     fi
-    echo "Installing these Debian packages, and what they depend on: $list"
+    echo "Installing these packages, and what they depend on: $list"
     apt="apt-get -y -q -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3"
     # shellcheck disable=SC2086 # lists of words
     if ! { $apt update && $apt install --no-install-recommends $list; } > "$log" 2>&1 < /dev/null
     then
         show_log "$log"
-        echo "The packages could not be installed. Is there a network, and a mirror of Debian in" \
-            "/etc/apt?"
+        echo "The packages could not be installed. Is there a network, and a mirror in /etc/apt (of Ubuntu:" \
+            "with universe)?"
         return 1
     fi
 }

@@ -43,8 +43,11 @@ lacking()
 # list_packages: those of tools/packages that are needed for a build, libraries for arm64, and what runs its programs.
 list_packages()
 {
-    local kind package
-    while read -r kind package _; do
+    local kind package words
+    while read -r kind package words; do
+        case $words in
+        ubuntu*) continue ;;
+        esac
         case $kind/$package in
         build/build-essential) ;;
         build/opencl-c-headers) echo "$package" ;;
