@@ -51,17 +51,19 @@ AC_DEFUN([VG_NEED_STATIC], [
     LIBS=$vg_save_LIBS CFLAGS=$vg_save_CFLAGS
 ])
 
-# VG_MISSING(WHAT, PACKAGE): notes that WHAT is missing and that this Debian package has it.
+# VG_MISSING(WHAT, PACKAGE, [UBUNTU-PACKAGE]): notes that WHAT is missing and that this Debian package has it.
 AC_DEFUN([VG_MISSING], [
     vg_missing="$vg_missing
-  $1 (Debian: $2)"
-    AS_CASE(["$vg_packages "], [*" $2 "*], [], [vg_packages="$vg_packages $2"])
+  $1 (Debian: $2[]m4_ifval([$3], [[, Ubuntu: $3]]))"
+    vg_package=$2
+    m4_ifval([$3], [AS_IF([grep -q -s '^ID=ubuntu' /etc/os-release], [vg_package=$3])])
+    AS_CASE(["$vg_packages "], [*" $vg_package "*], [], [vg_packages="$vg_packages $vg_package"])
 ])
 
 # VG_REPORT_MISSING: stops if something is missing, and names all of it.
 AC_DEFUN([VG_REPORT_MISSING], [
     AS_IF([test "x$vg_missing" != x], [AC_MSG_ERROR([missing, or too old:$vg_missing
-On Debian, install the packages:
+On Debian or Ubuntu, install the packages:
   apt-get install$vg_packages
 config.log has the details.])])
 ])
