@@ -119,30 +119,46 @@ uri()
 
 # ---- the guest's kernel and initramfs ----
 
-# Nothing, if apt-get update has not run yet.
-kernel_package()
+# kernel_packages: the one of the kernel, and on Ubuntu that of its modules. Nothing, if apt-get update has
+# not run yet.
+kernel_packages()
 {
-    apt-cache depends linux-image-cloud-amd64 2> /dev/null |
-        sed -n 's/.*Depends: *\(linux-image-[^ ]*\)/\1/p' | head -n 1 || true
+    local name kernel
+    for name in linux-image-cloud-amd64 linux-image-virtual; do
+        kernel=$(depends_on "$name" linux-image-)
+        if [ -n "$kernel" ]; then
+            echo "$kernel"
+            depends_on "$kernel" linux-modules-
+            return
+        fi
+    done
+}
+
+# depends_on PACKAGE PREFIX: the first package of such a name that it depends on.
+depends_on()
+{
+    apt-cache depends "$1" 2> /dev/null | sed -n "s/.*Depends: *\\($2[^ ]*\\)/\\1/p" | head -n 1 || true
 }
 
 # Downloaded, never installed.
 fetch_kernel()
 {
-    local package
+    local -a packages
+    local file
     if [ -e "$lab/kernel/ok" ]; then
         return
     fi
     rm -rf "$lab/kernel"
     mkdir -p "$lab/kernel"
-    package=$(kernel_package)
-    if [ -z "$package" ]; then
+    mapfile -t packages < <(kernel_packages)
+    if [ ${#packages[@]} = 0 ]; then
         apt-get -qq update
-        package=$(kernel_package)
+        mapfile -t packages < <(kernel_packages)
     fi
-    [ -n "$package" ] || die "apt-cache knows no linux-image-cloud-amd64"
-    (cd "$lab/kernel" && apt-get -qq -o APT::Sandbox::User=root download "$package" &&
-        dpkg-deb -x "$package"_*.deb . && rm ./*.deb) || die "cannot fetch $package"
+    [ ${#packages[@]} != 0 ] || die "apt-cache knows no linux-image-cloud-amd64 or linux-image-virtual"
+    (cd "$lab/kernel" && apt-get -qq -o APT::Sandbox::User=root download "${packages[@]}" &&
+        for file in ./*.deb; do dpkg-deb -x "$file" . || exit; done && rm ./*.deb) ||
+        die "cannot fetch ${packages[*]}"
     touch "$lab/kernel/ok"
 }
 
@@ -230,6 +246,7 @@ make_image()
         find "$modules" -name "$name.ko*" -exec cp {} "$root/mod/" \;
     done
     find "$root/mod" -name '*.xz' -exec xz -d {} +
+    find "$root/mod" -name '*.zst' -exec zstd -q -d --rm {} +
     install -m 755 "$here/guest-init" "$root/init"
     install -m 755 "$agent" "$root/agent"
     [ -z "$guestd" ] || add_guestd "$root"
