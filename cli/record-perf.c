@@ -100,7 +100,7 @@ run_record(const struct perf *perf, const struct vg_wanted_events *events, int c
     g_ptr_array_add(argv, NULL);
     vg_child *child = vg_child_new((const char *const *)argv->pdata, keep, G_N_ELEMENTS(keep), err);
     if (!child)
-        g_prefix_error(err, "perf is needed (Debian: linux-perf): ");
+        g_prefix_error(err, "perf is needed (Debian: linux-perf, Ubuntu: linux-tools-generic): ");
     return child;
 }
 

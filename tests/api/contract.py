@@ -4,6 +4,9 @@ import re
 
 import jsonschema
 
+# Ubuntu 22.04 has jsonschema 3, whose latest draft knows all keywords of the contract but unevaluatedProperties.
+Validator = getattr(jsonschema, "Draft202012Validator", None) or jsonschema.Draft7Validator
+
 
 class Contract:
     def __init__(self, document):
@@ -38,7 +41,7 @@ class Contract:
     def errors(self, schema, value):
         whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema,
                  "components": self.document["components"]}
-        checker = jsonschema.Draft202012Validator(whole)
+        checker = Validator(whole)
         return [f"{list(e.absolute_path)}: {e.message}"[:300] for e in checker.iter_errors(value)]
 
     def check(self, method, url, answer):

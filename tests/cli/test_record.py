@@ -11,8 +11,8 @@ import tempfile
 import threading
 import time
 
+import perftool
 import pytest
-
 import vgpuctl
 from settings import HANG_S, sample
 
@@ -23,22 +23,12 @@ INSTANCES = "/sys/kernel/tracing/instances"
 TOLERANCE = 0.04
 
 
-def perf_works():
-    done = subprocess.run(["perf", "record", "-a", "-e", "sched:sched_switch", "-o", "/dev/null",
-                           "true"], capture_output=True, check=False)
-    return done.returncode == 0
-
-
 def needs(way):
     if os.geteuid() != 0:
         return "recording needs root"
     if not os.access(INSTANCES, os.W_OK):
         return f"{INSTANCES} is not there: no tracefs"
-    if way == "perf" and not shutil.which("perf"):
-        return "perf is not installed (linux-perf)"
-    if way == "perf" and not perf_works():
-        return "perf cannot record sched:sched_switch of all CPUs here"
-    return None
+    return perftool.missing() if way == "perf" else None
 
 
 @pytest.fixture(name="way", params=["perf", "tracefs"])

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import time
 
+import perftool
 import pytest
 import vgpuctl
 from hypervisor import stolen_ns
@@ -17,6 +18,7 @@ from vgpud import BusyVm, Daemon, program, wait_for
 
 # Programs in the kernel see all of this machine, and threads by their numbers on it.
 pytestmark = pytest.mark.host
+BUILD = os.environ.get("VG_BUILDDIR", os.path.join(vgpuctl.ROOT, "build"))
 FAST = "[daemon]\nwindow=200ms\n[live]\nbudget=0\n"
 LAST_PID = "/proc/sys/kernel/ns_last_pid"
 NOBODY = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
@@ -279,8 +281,10 @@ def bpf_ids(daemon, kind):
 
 
 def bpftool(*args):
-    done = subprocess.run(["bpftool", "-j", *map(str, args)], capture_output=True, check=True,
-                          env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin"})
+    """Runs the one that configure has found."""
+    with open(os.path.join(BUILD, "Makefile"), encoding="utf-8") as file:
+        tool = re.search(r"^BPFTOOL = (.+)$", file.read(), re.M).group(1)
+    done = subprocess.run([tool, "-j", *map(str, args)], capture_output=True, check=True)
     return json.loads(done.stdout)
 
 
@@ -300,8 +304,6 @@ def storm(daemon, processes, batches, cpu):
 
 
 def test_many_short_lived_threads(daemon):
-    if not shutil.which("bpftool", path=os.environ["PATH"] + ":/usr/sbin"):
-        pytest.skip("bpftool is not installed")
     cpu = max(os.sched_getaffinity(0))
     with BusyVm(name="victim", sleeps=False) as vm:  # who loses its CPU to all of them
         os.sched_setaffinity(vm.tid, {cpu})
@@ -338,8 +340,7 @@ class Load:
     def __init__(self, number, run_ms, with_program):
         self.cpu = max(os.sched_getaffinity(0))
         pinned = ["taskset", "-c", str(self.cpu)]
-        build = os.environ.get("VG_BUILDDIR", os.path.join(vgpuctl.ROOT, "build"))
-        fake_vms = os.path.join(build, "tests", "tools", "fake-vms")
+        fake_vms = os.path.join(BUILD, "tests", "tools", "fake-vms")
         self.processes = [subprocess.Popen([*pinned, fake_vms, str(number), str(number),
                                             str(run_ms)])]
         if with_program:
@@ -384,8 +385,8 @@ def check_alike(live, traced, seconds_ns):
 
 @pytest.mark.parametrize("way", ["tracefs", "perf"])
 def test_figures_are_those_of_a_recording(tmp_path, way):
-    if way == "perf" and not shutil.which("perf"):
-        pytest.skip("perf is not installed (linux-perf)")
+    if way == "perf" and perftool.missing():
+        pytest.skip(perftool.missing())
     if not os.access("/sys/kernel/tracing/instances", os.W_OK):
         pytest.skip("no tracefs in /sys/kernel/tracing")
     # The program keeps the CPU awake: not every kernel records switches out of idleness.

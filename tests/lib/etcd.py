@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,10 @@ from unixhttp import wait_for
 def skip_without():
     if not shutil.which("etcd"):
         pytest.skip("etcd (package etcd-server) is not installed")
+    text = subprocess.run(["etcd", "--version"], capture_output=True, text=True, timeout=HANG_S, check=True).stdout
+    version = re.search(r"(\d+)\.(\d+)", text)
+    if tuple(map(int, version.groups())) < (3, 4):
+        pytest.skip(f"etcd {version.group()} is too old: vgpud needs 3.4")
 
 
 class Member:

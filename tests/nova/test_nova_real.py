@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 
 import pytest
 from fakevgpud import right
@@ -75,6 +74,8 @@ timeout_ms = {timeout_ms}
 
 @pytest.fixture
 def run(nova_root, tmp_path, authority):
+    # Python has it since 3.11.
+    tomllib = pytest.importorskip("tomllib")
     (tmp_path / "token").write_text("t0ken")
 
     def case(name, url, timeout_ms=60_000, others="nova.scheduler.weights.all_weighers,"):
