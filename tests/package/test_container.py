@@ -15,10 +15,10 @@ from unixhttp import wait_for
 
 DEBS = os.path.join(ROOT, "build", "packages")
 BASE, IMAGE, NAME = "localhost/vgpud-test-base", "localhost/vgpud-test", "vgpud-test"
-# How podman is run, the usual way first: options of a build, of podman, and of a run. The second way is for machines
-# with control groups of both versions, where root may not raise limits.
-WAYS = [([], [], []),
-        (["--isolation=chroot"], ["--runtime", "runc"], ["--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096"])]
+# Options with which podman builds and runs, the usual ones first. The others are for machines with control groups of
+# both versions, where root may not raise limits.
+BUILDS = [[], ["--isolation=chroot"]]
+RUNS = [([], []), (["--runtime", "runc"], ["--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096"])]
 RUN = ["--pid=host", "--uts=host", "--network=host", "--cap-drop=ALL", "--cap-add=BPF,PERFMON",
        "--security-opt=seccomp=unconfined", "--security-opt=no-new-privileges", "--read-only", "--tmpfs=/tmp",
        "--volume=/sys/kernel/tracing:/sys/kernel/tracing:ro"]
@@ -28,14 +28,13 @@ pytestmark = pytest.mark.xdist_group("package")
 
 @pytest.fixture(scope="module")
 def image():
-    """Returns the way in which podman built the image."""
     need(own_suite(), "podman", "dh")
     if not glob.glob(os.path.join(DEBS, "vgpud_*.deb")):
         good(os.path.join(ROOT, "tools", "package"))
     good(os.path.join(ROOT, "packaging", "container-base"), "--suite", own_suite(), BASE)
     said = []
-    for way in WAYS:
-        done = command("podman", "build", *way[0], "--network=host", "--build-arg", f"BASE={BASE}", "-f",
+    for options in BUILDS:
+        done = command("podman", "build", *options, "--network=host", "--build-arg", f"BASE={BASE}", "-f",
                        os.path.join(ROOT, "packaging", "Containerfile"), "-t", IMAGE, DEBS)
         if done.returncode == 0:
             break
@@ -44,8 +43,20 @@ def image():
         assert "runc" in said[-1] or "crun" in said[-1] or "cgroup" in said[-1], said[-1]
     else:
         pytest.skip(f"podman cannot build here: {said}")
-    yield way
+    yield
     command("podman", "rmi", "-f", IMAGE, BASE)
+
+
+def start(directory):
+    """Starts the container. Skips the test if podman cannot start any container in these ways."""
+    for podman, options in RUNS:
+        command("podman", "rm", "-f", NAME)
+        done = command("podman", *podman, "run", "-d", "--name", NAME, *options, *RUN,
+                       f"--volume={directory}/run:/run/vgpud", f"--volume={directory}/state:/var/lib/vgpud", IMAGE)
+        if done.returncode == 0:
+            return
+        assert "OCI" in done.stderr, done.stderr
+    pytest.skip(f"podman cannot run containers here: {done.stderr}")
 
 
 @pytest.fixture
@@ -53,13 +64,7 @@ def container(image, tmp_path):
     """Runs vgpuctl in the container, whose vgpud is ready."""
     for name in ("run", "state"):
         (tmp_path / name).mkdir()
-    command("podman", "rm", "-f", NAME)
-    _, podman, options = image
-    done = command("podman", *podman, "run", "-d", "--name", NAME, *options, *RUN, f"--volume={tmp_path}/run:/run/vgpud",
-                   f"--volume={tmp_path}/state:/var/lib/vgpud", IMAGE)
-    if done.returncode != 0 and "OCI" in done.stderr:
-        pytest.skip(f"podman cannot run containers here: {done.stderr}")
-    assert done.returncode == 0, done.stderr
+    start(tmp_path)
 
     def run(*args):
         return command("podman", "exec", NAME, *args, limit_s=HANG_S)
