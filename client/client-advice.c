@@ -10,11 +10,11 @@
 #include "base/error.h"
 #include "model/identity.h"
 
-/* What verifying a certificate ends with, of OpenSSL (x509_vfy.h), which Debian's libcurl is built
- * with; of another library, what libcurl says in words is told instead. */
+/* Results of verifying a certificate with OpenSSL (x509_vfy.h), which Debian's libcurl uses. With
+ * another library, libcurl's message is shown instead. */
 enum {
     X509_OK = 0,
-    X509_UNSPECIFIED = 1, /* what libcurl begins with, and a name that is wrong leaves as it is */
+    X509_UNSPECIFIED = 1, /* libcurl's initial value, which a wrong host name does not change */
     X509_NO_ISSUER = 2,
     X509_SIGNATURE = 7,
     X509_NOT_YET = 9,
@@ -27,18 +27,18 @@ enum {
     X509_HOSTNAME = 62,
 };
 
-/* Of a time-out. */
+/* The phase of a time-out. */
 enum { WHILE_CONNECTING = 1, WHILE_ASKING };
 
 #define NAMES_MAX 256
 
-/* Of a row, what is not set fits everything; the first row that fits counts. */
+/* A row. Unset members match everything, and the first matching row is used. */
 struct advice_row {
     CURLcode code;
-    long number; /* of verifying, errno of connecting, or when the time was up */
+    long number; /* the result of verifying, errno of connecting, or the phase of a time-out */
     long status;
     enum vg_refusal refusal;
-    int given; /* an enum vg_remote_key with a value */
+    int given; /* an enum vg_remote_key that must have a value */
     enum vg_error_code error;
     const char *text; /* {NAME} is replaced: see advice_value() */
 };
@@ -174,7 +174,7 @@ advice_number(const struct vg_client_failure *failure)
     }
 }
 
-/* Returns what the client lacks. An older vgpud does not report it. */
+/* Returns vgpud's code for what the client lacks. An older vgpud does not report one. */
 static enum vg_refusal
 advice_refusal(const struct vg_client_failure *failure)
 {
@@ -206,8 +206,8 @@ advice_find(const struct vg_client_failure *failure)
 
 /* ---- saying it ---- */
 
-/* "DNS:node-a, IP Address:192.0.2.1", the subject, or "others" where it was not told; the caller
- * frees it. */
+/* Returns the names in the server's certificate, "DNS:node-a, IP Address:192.0.2.1", its subject,
+ * or "others" if unknown. The caller frees them. */
 static char *
 advice_names(CURL *curl)
 {
@@ -227,7 +227,7 @@ advice_names(CURL *curl)
     return subject ? g_strdup_printf("%.*s", NAMES_MAX, subject) : g_strdup("others");
 }
 
-/* The caller frees it. NULL: there is no such name. */
+/* Returns the replacement for a name, or NULL if the name is unknown. The caller frees it. */
 static char *
 advice_value(const struct vg_client_failure *failure, const char *name, size_t size)
 {

@@ -22,29 +22,29 @@
 #define ANSWER_MAX ((size_t)VG_SNAPSHOT_TEXT_MAX)
 #define DEPTH_MAX  32
 
-/* A line of an event stream. */
+/* The maximum length of a line in an event stream. */
 #define LINE_MAX_BYTES (1024 * 1024)
 
-/* What sockaddr_un has room for. */
+/* The maximum length that fits into sockaddr_un. */
 #define SOCKET_PATH_MAX 107
 
-/* Any host name will do on a unix socket. */
+/* On a unix socket, any host name is valid. */
 #define BASE_URL "http://vgpud"
 
 struct vg_client {
     struct vg_remote remote;
-    char *authorization; /* a header; NULL: there is no token */
+    char *authorization; /* a header, or NULL without a token */
     CURL *curl;
-    double limit_s; /* for an answer */
+    double limit_s; /* the time limit for an answer */
     char words[CURL_ERROR_SIZE];
     atomic_bool interrupted;
 };
 
-/* What comes back. */
+/* An answer, or the state of a stream. */
 struct answer {
     GString *body;
     bool too_long;
-    /* Streams. */
+    /* These members are for streams. */
     GString *line; /* not complete yet */
     char *id;
     char *type;
@@ -52,8 +52,8 @@ struct answer {
     bool (*on_event)(void *data, const struct vg_client_event *event);
     void *on_event_data;
     bool ended;       /* by on_event */
-    int64_t heard_ns; /* CLOCK_MONOTONIC, when something came last */
-    bool silent;      /* for too long */
+    int64_t heard_ns; /* CLOCK_MONOTONIC, the time of the last data */
+    bool silent;      /* no data for too long */
     CURL *curl;
 };
 
@@ -104,14 +104,14 @@ vg_client_interrupt(vg_client *client)
     atomic_store(&client->interrupted, true);
 }
 
-/* NULL: it is on the network. */
+/* Returns NULL if vgpud is on the network. */
 static const char *
 client_socket(const vg_client *client)
 {
     return vg_remote_value(&client->remote, VG_REMOTE_SOCKET);
 }
 
-/* The socket or the address. */
+/* Returns the socket or the address. */
 static const char *
 client_place(const vg_client *client)
 {
@@ -194,7 +194,7 @@ code_of_status(long status)
     }
 }
 
-/* The problem document says why. */
+/* Sets the error from the problem document. */
 static int
 http_error(const vg_client *client, long status, const GString *body, GError **err)
 {
@@ -233,7 +233,8 @@ take_body(char *bytes, size_t one, size_t n, void *data)
     return n;
 }
 
-/* libcurl would take none for TCP, and call a long one a host name that cannot be resolved. */
+/* For an empty path, libcurl would use TCP. For a long one, it would report a host name that cannot
+ * be resolved. */
 static int
 check_socket(const vg_client *client, GError **err)
 {
@@ -246,7 +247,7 @@ check_socket(const vg_client *client, GError **err)
     return strlen(path) <= SOCKET_PATH_MAX ? 0 : unreachable(client, ENAMETOOLONG, err);
 }
 
-/* Nobody is asked without TLS, or without looking at whose certificate it is. */
+/* Requires TLS and a verified certificate. */
 static void
 prepare_tls(vg_client *client)
 {
@@ -294,14 +295,14 @@ prepare(vg_client *client, const char *path, struct answer *answer,
     curl_easy_setopt(client->curl, CURLOPT_WRITEDATA, answer);
 }
 
-/* The caller frees it. */
+/* The caller frees the list. */
 static struct curl_slist *
 client_headers(const vg_client *client)
 {
     return client->authorization ? curl_slist_append(NULL, client->authorization) : NULL;
 }
 
-/* libcurl asks at least once a second. */
+/* libcurl calls this at least once per second. */
 static int
 check_interrupt(void *data, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
                 curl_off_t up)
@@ -320,7 +321,7 @@ add_key(struct curl_slist *headers, const char *key)
     return curl_slist_append(headers, header);
 }
 
-/* After the request. */
+/* Records after a request whether any part of it was sent. */
 static void
 note_what_came(const vg_client *client, struct vg_client_once *once)
 {
@@ -330,7 +331,7 @@ note_what_came(const vg_client *client, struct vg_client_once *once)
     once->sent = once->sent || sent > 0;
 }
 
-/* method NULL: GET, or POST where there is a body. once may be NULL. */
+/* method is NULL for GET, or for POST if there is a body. once may be NULL. */
 static int
 request(vg_client *client, const char *method, const char *path, const char *body,
         struct vg_client_once *once, char **ret, size_t *ret_size, GError **err)

@@ -48,7 +48,8 @@ vg_contexts_free(vg_contexts *contexts)
 
 /* ---- reading ---- */
 
-/* Which key of a context it is; a socket has no context but `local`. VG_REMOTE_MAX: none. */
+/* Returns the key of a context, or VG_REMOTE_MAX if there is none. `socket` is excluded: only the
+ * context `local` has one. */
 static enum vg_remote_key
 contexts_key(const char *name)
 {
@@ -115,7 +116,7 @@ contexts_read_groups(vg_contexts *contexts, GError **err)
     return 0;
 }
 
-/* One that is empty, or of the file. */
+/* Loads the file. The contexts stay empty if it does not exist. */
 static int
 contexts_load(vg_contexts *contexts, GError **err)
 {

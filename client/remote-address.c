@@ -33,7 +33,7 @@ vg_remote_parse_server(const char *server, char **ret_host, char **ret_port, GEr
     g_autofree char *port = remote_url_part(url, CURLUPART_PORT);
 
     curl_url_cleanup(url);
-    /* It may hold a password, which is in no message. */
+    /* It may contain a password, which no message may show. */
     if (strchr(server, '@'))
         return vg_error(err, VG_E_INVALID,
                         "an address must not contain a user, password or token; specify a token "

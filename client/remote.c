@@ -19,8 +19,7 @@
 
 /* ---- what counts ---- */
 
-/* Settings from one place; where both an earlier and a later one has a value, the earlier counts.
- */
+/* The settings from one source. If several sources have a value, the first one is used. */
 struct remote_layer {
     const char *values[VG_REMOTE_MAX];
     const char *from[VG_REMOTE_MAX];
@@ -48,7 +47,7 @@ remote_take(struct vg_remote *remote, const struct remote_layer *layer, enum vg_
         remote_set(remote, key, layer->values[key], layer->from[key]);
 }
 
-/* A certificate and its key are of one layer. */
+/* A certificate and its key must come from the same source. */
 static int
 remote_take_files(struct vg_remote *remote, const struct remote_layer *const *layers, GError **err)
 {
@@ -70,7 +69,7 @@ remote_take_files(struct vg_remote *remote, const struct remote_layer *const *la
     return 0;
 }
 
-/* Into *layer, whose values stay the context's. */
+/* Fills *layer with values that are borrowed from the context. */
 static void
 remote_layer_of_context(const struct vg_context *context, const char *from,
                         struct remote_layer *layer)
@@ -81,7 +80,7 @@ remote_layer_of_context(const struct vg_context *context, const char *from,
     }
 }
 
-/* *ret_context stays NULL where the current one is this machine, or there is none. */
+/* *ret_context stays NULL if the current context is this machine, or if there is none. */
 static int
 remote_find_context(const struct vg_remote_args *args, const vg_contexts *contexts,
                     const struct vg_context **ret, GError **err)
@@ -133,7 +132,7 @@ remote_put_together(const struct vg_remote_args *args, const struct remote_layer
         remote_layer_of_context(context, from, &named);
         remote->context = g_strdup(context->name);
     }
-    /* Of the environment, --context local takes where this machine's socket is. */
+    /* With --context local, the environment still sets the path of this machine's socket. */
     struct remote_layer here = *environment;
     if (args->context && !context)
         here.values[VG_REMOTE_SERVER] = NULL;
@@ -151,7 +150,7 @@ remote_put_together(const struct vg_remote_args *args, const struct remote_layer
         return -1;
     if (!vg_remote_value(remote, VG_REMOTE_SERVER))
         return 0;
-    /* A context that was named counts as an option. */
+    /* A context given by name takes precedence over the environment, like an option. */
     const struct remote_layer *const order[2][4] = {{options, environment, &named, NULL},
                                                     {options, &named, environment, NULL}};
     return remote_take_files(remote, order[args->context != NULL], err);
@@ -215,7 +214,7 @@ remote_file_error(const struct vg_remote *remote, enum vg_remote_key key, const 
                     vg_remote_value(remote, VG_REMOTE_SERVER), remote->settings[key].from, why);
 }
 
-/* NULL: it cannot be read. */
+/* Returns NULL if the file cannot be read. */
 static char *
 remote_read_file(const struct vg_remote *remote, enum vg_remote_key key, GError **err)
 {
@@ -249,7 +248,7 @@ remote_read_token(const struct vg_remote *remote, char **ret, GError **err)
     return remote_file_error(remote, VG_REMOTE_TOKEN_FILE, why, err);
 }
 
-/* libcurl's library would ask for a password on the terminal. */
+/* The TLS library would otherwise prompt for a password on the terminal. */
 static int
 remote_check_key(const struct vg_remote *remote, enum vg_remote_key key, const char *text,
                  GError **err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asks the thread, and runs tasks on the thread: in a transaction, with a file that is opened anew
- * after trouble.
+ * Passes tasks to the journal's thread, and runs them there: in a transaction, with a file that is
+ * reopened after errors.
  */
 #include "config.h"
 
@@ -32,8 +32,8 @@ journal_set_state(vg_journal *journal, const GError *error)
         vg_log_turn(&journal->turns, VG_LOG_NOTICE, VG_LOG_TAG, "the journal works again");
 }
 
-/* Records whether the file could be opened. While writing fails, as on a full disk, a file that can
- * be opened does not mean that the journal works. */
+/* Records whether the file could be opened. If writing fails, for example because the disk is full,
+ * opening the file does not prove that the journal works. */
 static void
 journal_note_open(vg_journal *journal, const GError *error)
 {
@@ -44,7 +44,7 @@ journal_note_open(vg_journal *journal, const GError *error)
     pthread_cond_broadcast(&journal->done);
 }
 
-/* Records whether something could be written. */
+/* Records whether a write has succeeded. */
 static void
 journal_note_write(vg_journal *journal, const GError *error)
 {
@@ -63,7 +63,7 @@ journal_close_file(vg_journal *journal)
     journal->next_open_ns = vg_clock_monotonic_ns() + RETRY_NS;
 }
 
-/* Opens the file if it is not open, and again if it was deleted or replaced. */
+/* Opens the file if it is closed, or reopens it if it was deleted or replaced. */
 static int
 journal_need_file(vg_journal *journal, GError **err)
 {
@@ -105,8 +105,8 @@ journal_transact(vg_journal *journal, journal_task *task, const void *arg, void 
             journal_note_write(journal, NULL);
         return 0;
     }
-    /* If the task itself refused, or could not read what is in a row, the connection is good: roll
-     * back and keep it. After any other error, close it. */
+    /* If the task itself refused, or could not parse a row, the connection is good: roll back and
+     * retain it. After any other error, close it. */
     bool refused = g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND) ||
                    g_error_matches(error, VG_ERROR, VG_E_CONFLICT) ||
                    g_error_matches(error, VG_ERROR, VG_E_REFUSED) ||
@@ -170,7 +170,7 @@ journal_do(vg_journal *journal, struct journal_ask *ask)
 
 /* ---- asking ---- */
 
-/* Gives an ask up. Called under the lock. Returns true if the thread has not begun it. */
+/* Abandons a task. Called under the lock. Returns true if the thread has not started it. */
 static bool
 journal_abandon(vg_journal *journal, struct journal_ask *ask)
 {

@@ -9,7 +9,7 @@
 #define MINUTE_NS (60 * VG_NS_PER_S)
 #define DAY_NS    (86400 * VG_NS_PER_S)
 
-/* The name for all origins of a minute beyond the maximum. */
+/* The name for a minute's origins beyond the maximum number. */
 #define OTHER_ORIGINS "others"
 
 static int
@@ -74,7 +74,7 @@ vg_journal_note_refusal(vg_journal *journal, const char *origin, unsigned status
 struct journal_tidying {
     GPtrArray *refusals; /* struct vg_audit_entry */
     int64_t before_ns;   /* entries older than this are removed */
-    int64_t entries;     /* the number of entries that are kept, the newest */
+    int64_t entries;     /* the number of newest entries to retain */
 };
 
 static int

@@ -18,35 +18,35 @@
 
 #define VG_LOG_TAG "journal"
 
-/* The lock file lies beside the store's `lock`; whoever writes the files holds it. */
+/* The lock file next to the store's `lock`. The process that writes the files holds it. */
 #define LOCK_NAME "state.lock"
 
-/* Another program may read the file with sqlite3 now and then, but none writes it. */
+/* Another program may occasionally read the file with sqlite3, but none writes to it. */
 #define BUSY_TIMEOUT_MS 1000
 
 struct journal_db {
     sqlite3 *db;
     char *path;
     int lock_fd;
-    /* the device of the file that was opened; another file may have its name by now */
+    /* the device and inode of the opened file; another file may have its name now */
     dev_t device;
     ino_t inode;
-    /* the length of the write-ahead log at the last commit; 0 if not known yet */
+    /* the length of the write-ahead log at the last commit, or 0 if unknown */
     int wal_pages;
-    int64_t room_bytes; /* the room that is kept for moves */
-    /* the size to which the log can grow without space that others may take */
+    int64_t room_bytes; /* the space reserved for moves */
+    /* the size to which the log can grow within its allocated space */
     int64_t wal_has_room;
 };
 
-/* The size of a page in the log, with its head, for sqlite's default page size. */
+/* The size of a page in the log with its header, for sqlite's default page size. */
 #define WAL_PAGE_BYTES (4096 + 24)
-/* The room for one transaction that is not a move's, and more. */
+/* More than the space for one transaction that does not belong to a move. */
 #define SPARE_BYTES (INT64_C(1) << 20)
-/* The number of pages from which on the log is copied into the database, as sqlite does by
- * itself. */
+/* The number of pages after which the log is copied into the database. This is sqlite's own
+ * default. */
 #define WAL_PAGES_MAX 1000
 
-/* The script that each version adds to the one before. */
+/* The script that upgrades the previous version to each version. */
 static const char *const journal_db_scripts[] = {NULL,
                                                  vg_schema_state_001,
                                                  vg_schema_state_002,
@@ -198,8 +198,8 @@ journal_db_on_commit(void *arg, sqlite3 *sqlite, const char *name, int pages)
     return SQLITE_OK;
 }
 
-/* Has the file system set space aside behind the end of the log. Fails with EOPNOTSUPP if it
- * cannot. */
+/* Allocates space in the file system after the end of the log. Fails with EOPNOTSUPP if it does not
+ * support this. */
 static int
 journal_db_allocate(struct journal_db *db, int fd, int64_t bytes)
 {
@@ -217,14 +217,14 @@ journal_db_allocate(struct journal_db *db, int fd, int64_t bytes)
     return 0;
 }
 
-/* Makes sure that the log can grow by this many bytes. */
+/* Ensures that the log can grow by this number of bytes. */
 static int
 journal_db_need_room(struct journal_db *db, int64_t bytes, GError **err)
 {
     g_autofree char *path = g_strconcat(db->path, "-wal", NULL);
     int persists = 1;
 
-    /* The log, and its room with it, has to outlive this connection. */
+    /* The log and its allocated space must persist after this connection is closed. */
     sqlite3_file_control(db->db, "main", SQLITE_FCNTL_PERSIST_WAL, &persists);
     const int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
     const int number = fd < 0 ? errno : journal_db_allocate(db, fd, bytes);
@@ -302,7 +302,7 @@ journal_db_int(struct journal_db *db, const char *sql, int *ret, GError **err)
     return status > 0 ? 0 : -1;
 }
 
-/* Upgrades the file in one transaction, so that it has all of a version or nothing of it. */
+/* Upgrades the file in one transaction, so that it never contains a part of a version. */
 static int
 journal_db_upgrade(struct journal_db *db, int version, GError **err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps whether this host is to be emptied.
+ * Stores whether this host is to be emptied.
  */
 #include "config.h"
 
@@ -27,7 +27,7 @@ journal_drain_set(struct journal_db *db, const void *arg, void **ret, GError **e
         return journal_db_run(db, NULL, err, "DELETE FROM drain", "");
     if (journal_db_spare_room(db, err) < 0)
         return -1;
-    /* One that is asked for again goes on. */
+    /* A repeated request does not change the first one. */
     return journal_db_run(db, NULL, err, "INSERT OR IGNORE INTO drain VALUES (1, ?, ?)", "si",
                           mark->asked_by, mark->since_ns);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps the events of the host. Their senders do not wait: the thread writes all that have come at
- * once.
+ * Stores the host's events. Their senders do not wait: the thread writes all new events in one
+ * transaction.
  */
 #include "config.h"
 
@@ -58,7 +58,7 @@ journal_events_write(vg_journal *journal)
     g_autoptr(GError) err = NULL;
     GQueue events = G_QUEUE_INIT;
 
-    /* Without a file the events wait. */
+    /* The events wait until a file is open. */
     if (!journal->db)
         return;
     pthread_mutex_lock(&journal->lock);
@@ -80,7 +80,7 @@ journal_events_write(vg_journal *journal)
     }
     journal->events_stuck = true;
     vg_log_warn_limited("%s", err->message);
-    /* They are put back, before those that came meanwhile. */
+    /* Put the events back, before those that arrived in the meantime. */
     VG_LOCK_SCOPE(&journal->lock);
     while (events.length > 0)
         g_queue_push_head(&journal->events, g_queue_pop_tail(&events));
@@ -138,7 +138,8 @@ journal_events_page_free(void *data)
     g_free(page);
 }
 
-/* Finds the id after which to begin. Fails with VG_E_NOT_FOUND if nothing is known of that run. */
+/* Finds the id after which a query starts. Fails with VG_E_NOT_FOUND if no event of that run is
+ * stored. */
 static int
 journal_events_find(struct journal_db *db, const struct vg_happening_query *query, int64_t *ret,
                     GError **err)

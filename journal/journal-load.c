@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loads the tokens, which stay in memory once the file is open.
+ * Loads the tokens. They stay in memory after the file was opened.
  */
 #include "config.h"
 
@@ -17,7 +17,7 @@ journal_token_free(void *data)
     g_free(token);
 }
 
-/* Reads the role of a row; a role that this version does not know permits nothing. */
+/* Reads a role. A role that is unknown to this version grants no permission. */
 static enum vg_role
 journal_role(const char *name)
 {
@@ -38,7 +38,7 @@ journal_tokens_read(struct journal_db *db, GPtrArray *tokens, GError **err)
     while (status > 0 && (status = journal_db_step(db, statement, err)) > 0) {
         const void *hash = sqlite3_column_blob(statement, 1);
         if (!hash || sqlite3_column_bytes(statement, 1) != JOURNAL_HASH_SIZE)
-            continue; /* lets nobody in */
+            continue; /* such a token gives no access */
         struct journal_token *token = g_new0(struct journal_token, 1);
         memcpy(token->hash, hash, JOURNAL_HASH_SIZE);
         token->token = (struct vg_token){

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps moves of VMs, and reservations of GPUs. Each is one row with a document, written as a
- * whole.
+ * Stores moves of VMs and reservations of GPUs. Each is a row with a document, which is always
+ * written completely.
  */
 #include "config.h"
 
@@ -22,7 +22,7 @@ journal_document(const struct vg_record_type *type, const void *record)
     return vg_json_to_text(object, false);
 }
 
-/* Reads the document of a row. Returns NULL and sets *err, which names the row, on failure. */
+/* Reads the document of a row. On failure, returns NULL and sets *err, which names the row. */
 static void *
 journal_read_document(const struct vg_record_type *type, const char *text, const char *id,
                       GError **err)
@@ -54,12 +54,12 @@ journal_reservation_row(sqlite3_stmt *statement, GError **err)
 
 /* ---- moves ---- */
 
-/* What the column `active` says of a move. Earlier versions know only the first two, and end a move
- * that is queued when they start. */
+/* The values of the column `active`. Earlier versions know only the first two, and end queued moves
+ * when they start. */
 enum journal_activity {
     JOURNAL_ENDED,
     JOURNAL_RUNS,
-    JOURNAL_QUEUED, /* it waits for its turn, and needs no room on the disk yet */
+    JOURNAL_QUEUED, /* the move waits for its turn, and needs no disk space yet */
 };
 
 static int64_t
@@ -86,8 +86,8 @@ vg_journal_check_room(vg_journal *journal, GError **err)
 
 struct journal_migration {
     struct vg_migration *migration;
-    char *key;     /* or NULL */
-    char *request; /* or NULL */
+    char *key;     /* may be NULL */
+    char *request; /* may be NULL */
 };
 
 static void
@@ -101,7 +101,8 @@ journal_migration_free(void *data)
     g_free(arg);
 }
 
-/* Refuses a move of a VM that is being moved already. is_new: also if it is this one. */
+/* Fails if another move of this VM is active. With is_new, also fails if this move itself is
+ * active. */
 static int
 journal_migration_refuse(struct journal_db *db, const struct vg_migration *migration, bool is_new,
                          GError **err)
@@ -218,7 +219,7 @@ journal_migration_start(struct journal_db *db, const void *data, void **ret, GEr
     int changes = 0;
 
     (void)ret;
-    /* One that is taken up again may have left its VM without its GPUs, and needs no room. */
+    /* A retry may be for a VM without its GPUs, and needs no additional space. */
     if (journal_migration_refuse(db, migration, false, err) < 0 ||
         (migration->retries == 0 && journal_keep_moves_room(db, 1, err) < 0) ||
         journal_db_run(db, &changes, err,
@@ -269,8 +270,8 @@ vg_journal_read_migration(vg_journal *journal, const char *id, GError **err)
 
 struct journal_outcome {
     char *id;
-    struct vg_migration_effect *after; /* or NULL */
-    struct vg_move_verdict *verdict;   /* or NULL */
+    struct vg_migration_effect *after; /* may be NULL */
+    struct vg_move_verdict *verdict;   /* may be NULL */
 };
 
 static void
@@ -328,7 +329,7 @@ journal_refuse_key(GError **err)
                     "this Idempotency-Key has already been used for another request");
 }
 
-/* Finds a move by its key; *ret stays NULL if the key is new. */
+/* Finds a move by its key. *ret stays NULL if the key is new. */
 static int
 journal_migration_by_key(struct journal_db *db, const void *data, void **ret, GError **err)
 {
@@ -409,7 +410,7 @@ vg_journal_save_passed_on(vg_journal *journal, const char *key, const char *requ
                               NULL, err);
 }
 
-/* Finds the peer to which a request was passed on; *ret stays NULL if the key is new. */
+/* Finds the peer to which a request was forwarded. *ret stays NULL if the key is new. */
 static int
 journal_passed_on_find(struct journal_db *db, const void *data, void **ret, GError **err)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Room on the disk for the moves that have begun: they must be written down to their end.
+ * Reserves disk space for running moves, which must be recorded until their end.
  */
 #include "config.h"
 
 #include "base/error.h"
 #include "journal/journal-private.h"
 
-/* The space that the records of a move may need from its beginning to the end of its way back. */
+/* The maximum space for the records of a move from its start to the end of its way back. */
 #define MOVE_ROOM_BYTES (INT64_C(2) << 20)
 
 int

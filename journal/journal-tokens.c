@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps tokens: as hashes in the file, and all of them in memory, so that checking one does not
- * wait for the disk.
+ * Stores tokens: as hashes in the file, and all of them in memory, so that checking a token does
+ * not wait for the disk.
  */
 #include "config.h"
 
@@ -12,8 +12,8 @@
 #include "base/error.h"
 #include "journal/journal-private.h"
 
-#define TOKEN_SIZE 32 /* in random bytes */
-/* The prefix makes a token recognisable wherever it turns up. */
+#define TOKEN_SIZE 32 /* the number of random bytes */
+/* The prefix makes a leaked token recognisable. */
 #define TOKEN_PREFIX "vgpud_"
 
 static void
@@ -26,7 +26,7 @@ journal_token_hash(const char *text, uint8_t ret[JOURNAL_HASH_SIZE])
     g_checksum_get_digest(sum, ret, &size);
 }
 
-/* Compares in a time that does not depend on where they differ. */
+/* Compares two hashes in constant time. */
 static bool
 journal_token_matches(const uint8_t a[JOURNAL_HASH_SIZE], const uint8_t b[JOURNAL_HASH_SIZE])
 {

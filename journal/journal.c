@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The thread of the journal: opens the file, writes events, runs the tasks of callers, and tidies
- * up.
+ * The journal's thread: opens the file, writes events, runs the callers' tasks, and removes old
+ * entries.
  */
 #include "config.h"
 
@@ -13,8 +13,9 @@
 
 #define VG_LOG_TAG "journal"
 
-#define BEAT_NS       (2 * VG_NS_PER_S)
-#define TROUBLE_NS    (500 * VG_NS_PER_MS) /* where the file has to be opened or written again */
+#define BEAT_NS (2 * VG_NS_PER_S)
+/* the pause before another attempt to open or write the file */
+#define TROUBLE_NS    (500 * VG_NS_PER_MS)
 #define TIDY_NS       (60 * VG_NS_PER_S)
 #define FIRST_OPEN_NS VG_NS_PER_S
 
@@ -52,7 +53,7 @@ journal_run(vg_thread *self, void *arg)
             vg_cond_wait_until(&journal->work, &journal->lock, now + (well ? BEAT_NS : TROUBLE_NS));
         struct journal_ask *ask = g_queue_pop_head(&journal->asks);
         pthread_mutex_unlock(&journal->lock);
-        /* Queued events are written first, so that a query sees everything that came before it. */
+        /* Write queued events first, so that a query includes all earlier events. */
         if (ask)
             journal_events_write(journal);
         if (ask)
