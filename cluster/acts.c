@@ -17,9 +17,9 @@
 
 struct vg_acts {
     vg_etcd *etcd;
-    char *leader; /* key of the leader of the cluster */
+    char *leader; /* the key of the cluster's leader */
     char *prefix, *state, *pause, *resume;
-    char *past; /* prefix */
+    char *past; /* a prefix of keys */
 };
 
 char *
@@ -73,7 +73,7 @@ vg_acts_state_clear(struct vg_acts_state *state)
     g_clear_pointer(&state->resume, vg_act_mark_free);
 }
 
-/* Reads the value of a key. Returns NULL and sets *err if it cannot be understood. */
+/* Reads the value of a key. Returns NULL and sets *err if it is invalid. */
 static void *
 acts_read_value(const struct vg_etcd_pair *pair, const struct vg_record_type *type, GError **err)
 {
@@ -113,7 +113,7 @@ vg_acts_read(vg_acts *acts, struct vg_acts_state *ret, GError **err)
     return 0;
 }
 
-/* Writes a key if this host still is the leader. */
+/* Writes a key if this host is still the leader. */
 static int
 acts_write_leading(vg_acts *acts, int64_t leader, const struct vg_etcd_write *write, GError **err)
 {

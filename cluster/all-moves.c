@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asks all peers for their moves.
+ * Queries all peers for their moves.
  */
 #include "config.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads the moves that peers want: {"items": [{"uuid", "to"}]}.
+ * Reads the moves that peers plan: {"items": [{"uuid", "to"}]}.
  */
 #include "config.h"
 
@@ -16,10 +16,10 @@
 #define TEXT_DEPTH    8
 #define APPROVALS_MAX 10000
 
-/* The time for which a peer's answer counts after the peer was last heard. */
+/* The time for which a peer's answer is valid after the last contact. */
 #define HEARD_NS (3600 * VG_NS_PER_S)
 
-/* The same for moves that a peer makes, which another move would wait for. */
+/* The same for a peer's running moves, for which other moves wait. */
 #define MOVING_NS (60 * VG_NS_PER_S)
 
 static int
@@ -34,7 +34,7 @@ approvals_read_one(const struct vg_json_node *item, GPtrArray *list)
         vg_json_string(&uuid_node, VG_ARRIVAL_NAME_MAX, &uuid, NULL) < 0 ||
         vg_json_string(&to_node, VG_ARRIVAL_NAME_MAX, &to, NULL) < 0)
         return -1;
-    /* Older peers do not say this. */
+    /* Older peers do not report this member. */
     const int told = vg_json_member(item, "moving", VG_JSON_OPTIONAL, &moving_node, NULL);
     if (told < 0 || (told > 0 && vg_json_bool(&moving_node, &moving, NULL) < 0))
         return -1;
@@ -89,7 +89,7 @@ vg_peers_approved_targets(vg_peers *peers, const char *uuid)
     return targets;
 }
 
-/* Returns the moves that a peer makes or has queued, or NULL if it has not told lately. Called
+/* Returns the running and queued moves of a peer, or NULL if its last answer is too old. Called
  * under the lock. */
 static const GPtrArray *
 approvals_of_moves(const struct peer *peer)

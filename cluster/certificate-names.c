@@ -8,11 +8,11 @@
 #include <glib.h>
 #include <gnutls/x509.h>
 
-/* More names than that are left out, and so are longer ones. */
+/* The limits of names in a certificate. Further or longer names are ignored. */
 #define NAMES_MAX      100
 #define NAME_BYTES_MAX 255
 
-/* Adds a name that was read, unless it is empty or holds a NUL. */
+/* Adds a name unless it is empty or contains a NUL. */
 static void
 names_add(GPtrArray *names, const char *name, size_t size)
 {

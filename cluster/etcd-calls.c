@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What callers ask of etcd.
+ * The calls that other files use to access etcd.
  */
 #include "config.h"
 
@@ -28,7 +28,7 @@ etcd_take_txn(const GString *text, void *data, GError **err)
     return vg_etcd_read_txn(text->str, text->len, answer, err);
 }
 
-/* Moves the pairs of a page to those of the pages before it. */
+/* Appends the pairs of a page to those of the previous pages. */
 static void
 etcd_add_page(struct vg_etcd_answer *all, struct vg_etcd_answer *page)
 {
@@ -87,7 +87,7 @@ vg_etcd_txn(vg_etcd *etcd, const struct vg_etcd_txn *txn, int64_t limit_ns,
     return 0;
 }
 
-/* A lease as an answer tells of it. */
+/* A lease in etcd's answer. */
 struct etcd_lease {
     int64_t id, ttl_s;
 };

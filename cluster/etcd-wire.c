@@ -12,7 +12,7 @@
 #define TOKEN_MAX    8192
 #define WORDS_MAX    1024
 
-/* Codes of gRPC, which refusals carry. */
+/* The gRPC codes in refusals. */
 enum { GRPC_NOT_FOUND = 5, GRPC_OUT_OF_RANGE = 11, GRPC_UNAUTHENTICATED = 16 };
 
 static void
@@ -64,14 +64,14 @@ wire_text(json_object *take_object)
     return text;
 }
 
-/* Adds the first key behind all that begin with a prefix. */
+/* Adds the end of the range of all keys with a prefix. */
 static void
 wire_add_end(json_object *object, const char *prefix)
 {
     g_autofree char *end = g_strdup(prefix);
     size_t length = strlen(end);
 
-    /* Keys are ASCII, so that the last byte has room for one more. */
+    /* Keys are ASCII, so the last byte cannot overflow. */
     end[length - 1]++;
     wire_add_bytes(object, "range_end", end, length);
 }
@@ -81,7 +81,7 @@ wire_range(const struct vg_etcd_range *range)
 {
     json_object *object = json_object_new_object();
 
-    /* The key that comes next has one NUL more. */
+    /* The smallest key after another one has an additional NUL. */
     if (range->after)
         wire_add_bytes(object, "key", range->after, strlen(range->after) + 1);
     else
@@ -197,7 +197,7 @@ wire_parse(const char *text, size_t size, GError **err)
     return document;
 }
 
-/* Makes an error about a member of the one about an answer. */
+/* Turns an error about a member into an error about the answer. */
 static int
 wire_bad(GError *take_bad, GError **err)
 {
@@ -206,7 +206,7 @@ wire_bad(GError *take_bad, GError **err)
     return -1;
 }
 
-/* Reads a 64-bit integer, which is a string; some versions of etcd write small ones as numbers. */
+/* Reads a 64-bit integer, which is a string. Some versions of etcd write small ones as numbers. */
 static int
 wire_number(const struct vg_json_node *object, const char *name, int64_t min, int64_t *ret,
             GError **err)
@@ -224,7 +224,7 @@ wire_number(const struct vg_json_node *object, const char *name, int64_t min, in
     return g_ascii_string_to_signed(text, 10, min, INT64_MAX, ret, err) ? 0 : -1;
 }
 
-/* Reads an id, which takes all 64 bits. */
+/* Reads an id, which uses all 64 bits. */
 static int
 wire_id(const struct vg_json_node *object, const char *name, uint64_t *ret, GError **err)
 {
@@ -248,8 +248,8 @@ wire_bool(const struct vg_json_node *object, const char *name, bool *ret, GError
     return found <= 0 ? found : vg_json_bool(&node, ret, err);
 }
 
-/* Reads bytes. *ret is NULL if they are no text, or too long a one, as anybody may have written
- * them; it is owned by the caller. */
+/* Reads bytes. *ret is NULL if they are not a text or too long: any client of etcd may have written
+ * them. The caller frees *ret. */
 static int
 wire_text_of(const struct vg_json_node *object, const char *name, size_t max, char **ret,
              GError **err)
@@ -339,7 +339,7 @@ vg_etcd_read_range(const char *text, size_t size, struct vg_etcd_answer *ret, GE
     return 0;
 }
 
-/* Reads the pairs that the operations of a transaction have read. */
+/* Reads the pairs in the answers to a transaction's operations. */
 static int
 wire_responses(const struct vg_json_node *root, struct vg_etcd_answer *ret, GError **err)
 {
@@ -444,7 +444,7 @@ vg_etcd_read_token(const char *text, size_t size, GError **err)
 
 /* ---- refusals ---- */
 
-/* Reads {"error", "message", "code"}; what is no such document leaves *ret_words empty. */
+/* Reads {"error", "message", "code"}. For anything else, *ret_words is empty. */
 static int64_t
 wire_read_words(const char *text, size_t size, char **ret_words)
 {
@@ -472,7 +472,7 @@ vg_etcd_read_refusal(long status, const char *text, size_t size, GError **err)
     const int64_t code = wire_read_words(text, size, &words);
     const char *said = *words ? words : "it gave no reason";
 
-    /* The user's permissions have changed, or etcd has users only now. */
+    /* The user's permissions have changed, or authentication was enabled in the meantime. */
     if (status == 401 || code == GRPC_UNAUTHENTICATED || strstr(words, "auth store is old") ||
         strstr(words, "user name is empty")) {
         vg_error(err, VG_E_DENIED, "etcd does not know this vgpud: %s", said);
@@ -486,7 +486,7 @@ vg_etcd_read_refusal(long status, const char *text, size_t size, GError **err)
         vg_error(err, VG_E_CONFLICT, "etcd has compacted that revision: %s", said);
         return VG_ETCD_COMPACTED;
     }
-    /* Alarms, which stay until an administrator has dealt with them. */
+    /* Alarms that persist until an administrator disarms them. */
     if (strstr(words, "database space exceeded") || strstr(words, "corrupt cluster")) {
         vg_error(err, VG_E_EXTERNAL, "etcd has raised an alarm: %s", said);
         return VG_ETCD_NEVER;

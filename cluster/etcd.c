@@ -15,15 +15,15 @@
 #include "cluster/etcd-private.h"
 #include "cluster/tls.h"
 
-/* The time after which another member is asked. One that has just lost its leader answers after
- * seven seconds that it cannot. */
+/* The time after which another member is tried. A member that has just lost its leader reports this
+ * only after seven seconds. */
 #define TRY_NS (2 * VG_NS_PER_S)
 
-/* The first pause after all members have failed, and the longest. */
+/* The first and the longest pause after all members have failed. */
 #define PAUSE_MIN_NS (100 * VG_NS_PER_MS)
 #define PAUSE_MAX_NS (1600 * VG_NS_PER_MS)
 
-/* The connections that are kept. */
+/* The maximum number of idle connections. */
 #define KEPT_MAX 4
 
 #define PASSWORD_MAX 1024
@@ -34,15 +34,15 @@ struct vg_etcd {
     char *cert, *key, *cacert, *user, *password_file;
     pthread_mutex_t lock;
     pthread_cond_t stopped;
-    atomic_uint interrupts; /* the number of times that the calls were ended */
-    /* These are protected by the lock. */
-    unsigned current; /* the endpoint that is asked first */
-    char *token;      /* NULL if there is none yet */
+    atomic_uint interrupts; /* the number of times that all calls were interrupted */
+    /* The lock protects these members. */
+    unsigned current; /* the endpoint to try first */
+    char *token;      /* NULL until there is one */
     bool no_login;    /* etcd has no users */
-    GQueue handles;   /* CURL * that nobody uses, each with its connections */
+    GQueue handles;   /* idle CURL * handles, each with its connections */
 };
 
-/* A request on its way, and what came of it. */
+/* A running request and its result. */
 struct etcd_try {
     vg_etcd *etcd;
     CURL *curl;
@@ -50,13 +50,13 @@ struct etcd_try {
     char words[CURL_ERROR_SIZE];
     struct vg_body body;
     int64_t limit_ns;
-    unsigned interrupts; /* when the call began */
+    unsigned interrupts; /* the value at the start of the call */
 };
 
-/* A call, which may have several tries. */
+/* The limits of a call, which may consist of several attempts. */
 struct etcd_limits {
     int64_t until_ns;    /* CLOCK_MONOTONIC */
-    unsigned interrupts; /* when it began */
+    unsigned interrupts; /* the value at the start */
 };
 
 int
@@ -71,7 +71,7 @@ vg_etcd_check_endpoints(const char *endpoints, GError **err)
         const char *rest = g_str_has_prefix(list[i], "https://")  ? list[i] + strlen("https://")
                            : g_str_has_prefix(list[i], "http://") ? list[i] + strlen("http://")
                                                                   : NULL;
-        /* It may hold a password, which no message may show. */
+        /* It may contain a password, which no message may show. */
         if (strchr(list[i], '@'))
             return vg_error(err, VG_E_INVALID,
                             "an endpoint contains a user or password; use user and password_file "
@@ -100,7 +100,7 @@ vg_etcd_new(const struct vg_etcd_options *options)
     }
     if (etcd->n_endpoints == 0)
         vg_bug("a client of etcd without an endpoint");
-    /* Many hosts begin at the same time; not all of them ask the first member. */
+    /* Many hosts start at the same time. A random member spreads their requests. */
     etcd->current = (unsigned)g_random_int_range(0, (int)etcd->n_endpoints);
     etcd->cert = g_strdup(options->cert);
     etcd->key = g_strdup(options->key);
@@ -173,7 +173,7 @@ etcd_prepare(struct etcd_try *attempt, const char *endpoint, const char *path, c
         g_autofree char *header = g_strconcat("Authorization: ", token, NULL);
         attempt->headers = curl_slist_append(attempt->headers, header);
     }
-    curl_easy_reset(curl); /* which keeps the connections */
+    curl_easy_reset(curl); /* this retains the connections */
     curl_easy_setopt(curl, CURLOPT_URL, url);
     vg_tls_prepare(curl, "http,https", attempt->etcd->cacert, attempt->etcd->cert,
                    attempt->etcd->key);
@@ -181,7 +181,7 @@ etcd_prepare(struct etcd_try *attempt, const char *endpoint, const char *path, c
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 #if LIBCURL_VERSION_NUM >= 0x075700
-    /* The resolver of names may hang for longer than the limit; nobody waits for it. */
+    /* Name resolution may hang for longer than the limit, and must not be waited for. */
     curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
 #endif
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)MAX(attempt->limit_ns / VG_NS_PER_MS, 1));
@@ -247,8 +247,8 @@ etcd_give_handle(vg_etcd *etcd, CURL *curl)
         curl_easy_cleanup(curl);
 }
 
-/* Sends one request to one member. Returns NEVER with *err untouched if the answer is good; ret_bad
- * then is false. */
+/* Sends one request to one member. If the answer is good, returns NEVER, leaves *err unchanged, and
+ * sets ret_bad to false. */
 static enum vg_etcd_refusal
 etcd_send(vg_etcd *etcd, const char *endpoint, const char *token,
           const struct etcd_question *question, const struct etcd_limits *limits, bool *ret_bad,
@@ -293,7 +293,7 @@ etcd_take_token(const GString *text, void *data, GError **err)
     return *token ? 0 : -1;
 }
 
-/* Reads the password, which is the first line of a file. */
+/* Reads the password from the first line of a file. */
 static char *
 etcd_password(const vg_etcd *etcd, GError **err)
 {
@@ -312,7 +312,7 @@ etcd_password(const vg_etcd *etcd, GError **err)
     return g_steal_pointer(&text);
 }
 
-/* Gets a token, unless there is one, or none is needed. *ret_token is owned by the caller. */
+/* Gets a token if one is needed and missing. The caller frees *ret_token. */
 static enum vg_etcd_refusal
 etcd_log_in(vg_etcd *etcd, const char *endpoint, const struct etcd_limits *limits, char **ret_token,
             bool *ret_bad, GError **err)
@@ -365,7 +365,7 @@ etcd_goes_on(vg_etcd *etcd, const struct etcd_limits *limits)
            vg_clock_monotonic_ns() < limits->until_ns;
 }
 
-/* Waits. Returns false if the time is up, or the call was interrupted. */
+/* Waits. Returns false if the time is up or the call was interrupted. */
 static bool
 etcd_pause(vg_etcd *etcd, unsigned round, const struct etcd_limits *limits)
 {
@@ -381,7 +381,7 @@ etcd_pause(vg_etcd *etcd, unsigned round, const struct etcd_limits *limits)
     return etcd_goes_on(etcd, limits);
 }
 
-/* Makes another member the first one to be asked, unless another call has done so. */
+/* Selects the next member as the first one to try, unless another call has done so. */
 static void
 etcd_leave(vg_etcd *etcd, unsigned endpoint)
 {
@@ -428,7 +428,7 @@ etcd_call(vg_etcd *etcd, const struct etcd_question *question, int64_t limit_ns,
         if (!bad)
             return 0;
         g_prefix_error(&error, "etcd at %s: ", etcd->endpoints[endpoint]);
-        /* Another call may have dropped a token that this one had taken. */
+        /* Another call may have dropped the token that this call used. */
         if (refusal == VG_ETCD_LOGIN && logins++ < 2 && etcd->user && *etcd->user) {
             g_error_free(error);
             continue;

@@ -111,7 +111,8 @@ vg_exchange_set_fresh(struct vg_exchange *exchange)
     curl_easy_setopt(exchange->curl, CURLOPT_FRESH_CONNECT, 1L);
 }
 
-/* libcurl lists what a certificate has as "NAME:VALUE"; "Cert" is the whole of it, as PEM. */
+/* libcurl lists the fields of a certificate as "NAME:VALUE". "Cert" is the entire certificate in
+ * PEM. */
 char **
 vg_exchange_names(const struct vg_exchange *exchange)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asks all peers side by side, for callers that wait for the answers.
+ * Queries all peers concurrently, for callers that wait for the answers.
  */
 #include "config.h"
 
@@ -18,16 +18,16 @@ gather_free_view(void *data)
     g_free(view);
 }
 
-/* A peer that a caller waits for. */
+/* A peer from which a caller needs an answer. */
 struct wanted {
     struct peer *peer; /* a reference */
-    uint64_t attempts; /* the number of attempts to wait for */
+    uint64_t attempts; /* the number of attempts after which the answer is new enough */
     bool awaited;
-    bool new;    /* it is not asked, as its snapshot is new enough */
-    bool looked; /* its answer was looked at, and is not enough */
+    bool new;    /* the snapshot is new enough, so no query is needed */
+    bool looked; /* the answer was checked, and is not enough */
 };
 
-/* Returns whether an older snapshot of a peer will do. */
+/* Returns whether an older snapshot of a peer is acceptable. */
 static bool
 gather_is_usable(const struct peer *peer, int64_t age_ns)
 {
@@ -59,7 +59,7 @@ gather_view_of(const vg_peers *peers, const struct wanted *wanted, bool old)
     return view;
 }
 
-/* Returns whether one of the peers that have answered is enough. */
+/* Returns whether the answer of one peer is enough. */
 static bool
 gather_has_enough(const GArray *wanted, vg_peers_enough *enough, const void *data)
 {
@@ -76,7 +76,7 @@ gather_has_enough(const GArray *wanted, vg_peers_enough *enough, const void *dat
     return false;
 }
 
-/* Returns whether a peer need not be asked for a plan. */
+/* Returns whether a peer's snapshot is new enough for a plan. */
 static bool
 gather_is_new(const vg_peers *peers, const struct peer *peer, int64_t now_ns)
 {
@@ -105,7 +105,7 @@ gather_all(vg_peers *peers, vg_peers_enough *enough, const void *data, bool for_
     pthread_mutex_lock(&peers->lock);
     for (guint i = 0; i < peers->list->len; i++) {
         struct peer *peer = peers->list->pdata[i];
-        /* The answer to an attempt that is under way may be older than this call. */
+        /* The answer to a running attempt may be older than this call. */
         const bool is_new = for_plan && gather_is_new(peers, peer, now_ns);
         struct wanted wanted = {
             .peer = peer,

@@ -13,19 +13,19 @@
 
 #define VG_LOG_TAG "leader"
 
-/* The lease of the leader's key. etcd gives none below two seconds. */
+/* The duration of the leader's lease. etcd's minimum is two seconds. */
 #define TTL_S 4
 
-/* The limit of a call about the lease, which must leave time to try again. */
+/* The time limit for a call that concerns the lease. It must leave time for another attempt. */
 #define CALL_NS  (VG_NS_PER_S * 3 / 2)
 #define WRITE_NS (5 * VG_NS_PER_S)
 
 #define LOOK_NS VG_NS_PER_S
 
-/* A leader does not act in the last part of its lease. */
+/* A leader does not act during this last part of its lease. */
 #define MARGIN_NS VG_NS_PER_S
 
-/* The hosts that look, the first ones by name of those that are alive. */
+/* The number of hosts that check whether there is a leader: the first live ones by name. */
 #define CANDIDATES 5
 
 struct vg_leader {
@@ -40,11 +40,12 @@ struct vg_leader {
     pthread_mutex_t lock;
     vg_thread *thread;
     vg_thread *planner;
-    /* These are protected by the lock. */
-    int64_t created; /* the revision that made this host's key; 0 if this host does not lead */
-    int64_t end_ns;  /* CLOCK_MONOTONIC, when the lease ends for certain */
-    /* This belongs to the thread "leader". */
-    int64_t lease; /* 0: none */
+    /* The lock protects these members. */
+    /* the revision that created this host's key, or 0 if this host is not the leader */
+    int64_t created;
+    int64_t end_ns; /* CLOCK_MONOTONIC, the time when the lease has certainly ended */
+    /* Only the thread "leader" uses this member. */
+    int64_t lease; /* 0 for none */
 };
 
 static int64_t
@@ -88,7 +89,7 @@ leader_text(const vg_leader *leader)
     return vg_json_to_text(object, false);
 }
 
-/* Makes the key, if there is none. */
+/* Creates the leader's key if it does not exist. */
 static void
 leader_campaign(vg_leader *leader)
 {
@@ -106,7 +107,7 @@ leader_campaign(vg_leader *leader)
         return;
     const struct vg_etcd_write write = {leader->key, text, lease};
     const struct vg_etcd_txn txn = {&condition, 1, &write, 1, leader->key};
-    /* A lease whose key was not made, or perhaps was, ends by itself. */
+    /* On failure, the unused lease expires. */
     if (vg_etcd_txn(leader->etcd, &txn, CALL_NS, &answer, NULL) < 0 || !answer.succeeded)
         return;
     leader->lease = lease;
@@ -147,7 +148,7 @@ leader_run(vg_thread *self, void *arg)
 
 /* ---- proposals ---- */
 
-/* Writes a proposal, if this host still leads. */
+/* Writes a proposal if this host is still the leader. */
 static void
 leader_write(vg_leader *leader, const struct vg_proposal *proposal, int64_t created)
 {
@@ -169,7 +170,7 @@ leader_write(vg_leader *leader, const struct vg_proposal *proposal, int64_t crea
                       proposal->plan);
 }
 
-/* Makes a proposal. Returns false if that is to be tried again soon. */
+/* Makes a proposal. Returns false if another attempt should follow soon. */
 static bool
 leader_plan_once(vg_leader *leader, int64_t created)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Merges the answers of all peers into one picture.
+ * Merges the answers of all peers into one snapshot.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 #include "model/arrival.h"
 #include "model/vm-name.h"
 
-/* Figures are moving averages over a minute. If clocks differ by this much, the figures belong to
+/* Figures are moving averages over a minute. With a clock difference of this size, they refer to
  * different times. */
 #define CLOCK_DIFFERENCE_MAX (5 * VG_NS_PER_S)
 
@@ -30,7 +30,7 @@ merge_note(GPtrArray *notes, const char *fmt, ...)
     va_end(args);
 }
 
-/* Returns whether a version has the same MAJOR.MINOR as this vgpud. */
+/* Returns whether a version has this vgpud's MAJOR.MINOR. */
 static bool
 merge_is_alike(const char *version)
 {
@@ -67,7 +67,8 @@ merge_all(const struct merge_parts *parts, GError **err)
                              (const char *const *)parts->labels->pdata, parts->snapshots->len, err);
 }
 
-/* Notes which hosts a snapshot has, and why it is left out if an earlier one has one of them. */
+/* Records the hosts of a snapshot. Returns false, with a note, if an earlier snapshot contains one
+ * of them. */
 static bool
 merge_own_hosts(const vg_snapshot *snapshot, const char *label, GHashTable *owners,
                 GPtrArray *notes)
@@ -85,7 +86,7 @@ merge_own_hosts(const vg_snapshot *snapshot, const char *label, GHashTable *owne
     return true;
 }
 
-/* Leaves only snapshots with hosts that no earlier one has. */
+/* Retains only snapshots whose hosts are in no earlier snapshot. */
 static void
 merge_what_fits(struct merge_parts *parts, GPtrArray *notes)
 {
@@ -106,14 +107,14 @@ merge_what_fits(struct merge_parts *parts, GPtrArray *notes)
 
 /* ---- VMs that two hosts have ---- */
 
-/* Where a VM was found first. */
+/* The place where a VM was first found. */
 struct merge_place {
     guint part;
     const struct vg_snap_host *host;
     const struct vg_snap_vm *vm;
 };
 
-/* Returns whether the vgpud of a part moves a VM to a host. */
+/* Returns whether the vgpud of a part is moving a VM to a host. */
 static bool
 merge_moves_to(const struct merge_parts *parts, guint part, const char *uuid, const char *to)
 {
@@ -136,15 +137,16 @@ merge_is_proved(const struct merge_parts *parts, guint part)
     return !view || view->info->host_proof == VG_PROOF_PROVED;
 }
 
-/* Notes a VM that is to be left out of a part. */
+/* Records that a VM is omitted from a part. */
 static void
 merge_drop(GHashTable *dropped, guint part, const struct vg_snap_vm *vm)
 {
     g_hash_table_add(dropped, g_strdup_printf("%u %s", part, vm->uuid));
 }
 
-/* Decides which of two hosts has a VM: the one whose vgpud moves it to the other, or the one whose
- * name is proved; if nothing tells, neither. Returns whether it is the second one. */
+/* Decides which of two hosts has a VM: the host from which it is being moved to the other, or else
+ * the host whose name is verified. Otherwise, both are omitted. Returns whether it is the second
+ * host. */
 static bool
 merge_decide(const struct merge_parts *parts, const struct merge_place *first,
              const struct merge_place *second, GHashTable *dropped, GPtrArray *notes)
@@ -170,7 +172,7 @@ merge_decide(const struct merge_parts *parts, const struct merge_place *first,
     return false;
 }
 
-/* Finds the VMs that two hosts have. Returns those that are to be left out, as "PART UUID". */
+/* Finds the VMs that two hosts have. Returns those to omit, as "PART UUID". */
 static GHashTable *
 merge_find_doubles(const struct merge_parts *parts, GPtrArray *notes)
 {
@@ -196,7 +198,8 @@ merge_find_doubles(const struct merge_parts *parts, GPtrArray *notes)
     return dropped;
 }
 
-/* Removes from a copy what is left out of a part, and shuts a host whose name is not proved. */
+/* Removes the omitted VMs from a copy, and excludes a host as a target if its name is not
+ * verified. */
 static void
 merge_change(vg_snapshot *copy, guint part, bool is_proved, GHashTable *dropped)
 {
@@ -228,8 +231,7 @@ merge_loses(GHashTable *dropped, guint part)
     return false;
 }
 
-/* Puts copies in the place of snapshots that are not taken as they are. The copies are freed with
- * `copies`. */
+/* Replaces snapshots that need changes with copies. `copies` owns the copies. */
 static void
 merge_replace(struct merge_parts *parts, GPtrArray *copies, GPtrArray *notes)
 {
@@ -249,7 +251,7 @@ merge_replace(struct merge_parts *parts, GPtrArray *copies, GPtrArray *notes)
 
 /* ---- all of them ---- */
 
-/* Adds the snapshots of views that are old, or not, and whose hosts are proved, or not. */
+/* Adds the snapshots of views that match `old` and `proved`. */
 static void
 merge_add(struct merge_parts *parts, const GPtrArray *views, bool old, bool proved)
 {
@@ -265,7 +267,7 @@ merge_add(struct merge_parts *parts, const GPtrArray *views, bool old, bool prov
     }
 }
 
-/* Notes which peers are left out, and what is in doubt about the others. */
+/* Adds notes on omitted peers, and on doubts about the others. */
 static void
 merge_explain(const GPtrArray *views, GPtrArray *notes)
 {
@@ -287,7 +289,7 @@ merge_explain(const GPtrArray *views, GPtrArray *notes)
     }
 }
 
-/* Tells the hosts of old snapshots how old they are. */
+/* Sets the age of the hosts in old snapshots. */
 static void
 merge_ages(vg_snapshot *merged, const GPtrArray *views)
 {
@@ -297,7 +299,7 @@ merge_ages(vg_snapshot *merged, const GPtrArray *views)
             const struct vg_snap_host *said = view->snapshot->hosts->pdata[k];
             struct vg_snap_host *host =
                 (struct vg_snap_host *)vg_snapshot_find_host(merged, said->name);
-            /* It may be there by another peer. */
+            /* The host may come from another peer. */
             if (host && host->end_ns == said->end_ns)
                 host->age_ns = view->age_ns;
         }
@@ -330,8 +332,8 @@ vg_peers_merge(const vg_snapshot *own, const GPtrArray *views, const GPtrArray *
     g_ptr_array_add(parts.labels, (void *)"this host");
     g_ptr_array_add(parts.views, NULL);
     merge_explain(views, ret_notes);
-    /* Of two that have the same host, the first one is taken: a name that is proved goes before one
-     * that is not, and what is new before what is old. */
+    /* If two snapshots have the same host, the first one is used. Verified names precede others,
+     * and new snapshots precede old ones. */
     for (int proved = 1; proved >= 0; proved--) {
         merge_add(&parts, views, false, proved);
         merge_add(&parts, views, true, proved);
@@ -340,7 +342,7 @@ vg_peers_merge(const vg_snapshot *own, const GPtrArray *views, const GPtrArray *
     merge_replace(&parts, copies, ret_notes);
     vg_snapshot *merged = merge_all(&parts, &bad);
     if (!merged) {
-        /* All of them together are too much. */
+        /* The snapshots together exceed a limit. */
         merge_note(ret_notes, "all peers are left out: %s", bad->message);
         g_clear_error(&bad);
         parts.snapshots->pdata[0] = (void *)own;

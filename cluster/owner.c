@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds out which peer has a VM. Only those count whose host is proved, and if two of them have it,
- * a move must explain that.
+ * Determines which peer has a VM. Only peers with verified hosts count, and if two of them have the
+ * VM, a move must explain this.
  */
 #include "config.h"
 
@@ -30,7 +30,7 @@ owner_is_enough(const vg_snapshot *snapshot, const void *id)
     return owner_find_vm(snapshot, id) != NULL;
 }
 
-/* Returns whether a peer moves the VM to the host of another one. */
+/* Returns whether a peer is moving the VM to another peer's host. */
 static bool
 owner_moves(const struct vg_peer_view *from, const struct vg_peer_view *to, const char *uuid)
 {
@@ -43,8 +43,8 @@ owner_moves(const struct vg_peer_view *from, const struct vg_peer_view *to, cons
     return false;
 }
 
-/* Chooses between two peers that have a VM: the one that moves it to the other one. Returns NULL if
- * neither does. */
+/* Chooses between two peers that have a VM: the one that is moving it to the other. Returns NULL if
+ * neither is. */
 static const struct vg_peer_view *
 owner_choose(const struct vg_peer_view *one, const struct vg_peer_view *two, const char *id)
 {
@@ -55,7 +55,7 @@ owner_choose(const struct vg_peer_view *one, const struct vg_peer_view *two, con
     return owner_moves(one, two, uuid) ? one : owner_moves(two, one, uuid) ? two : NULL;
 }
 
-/* Finds the peer that has a VM among those that have answered. */
+/* Finds the peer that has a VM among the peers that have answered. */
 static const struct vg_peer_view *
 owner_pick(const GPtrArray *views, const char *id, GError **err)
 {
@@ -82,7 +82,8 @@ owner_pick(const GPtrArray *views, const char *id, GError **err)
     return found;
 }
 
-/* Returns the host of a peer's last snapshot if it has the VM, or NULL. Borrowed from the copy. */
+/* Returns the host in a peer's last snapshot if it has the VM, or NULL. The name is borrowed from
+ * the copy. */
 static const char *
 owner_copy_host(const struct vg_peer_copy *copy, const char *id)
 {
@@ -93,7 +94,7 @@ owner_copy_host(const struct vg_peer_copy *copy, const char *id)
     return ((const struct vg_snap_host *)snapshot->hosts->pdata[0])->name;
 }
 
-/* Returns whether another peer had the VM at its last snapshot. */
+/* Returns whether another peer's last snapshot contains the VM. */
 static bool
 owner_has_rival(vg_peers *peers, const struct vg_peer_view *owner, const char *id)
 {
@@ -114,7 +115,7 @@ vg_peers_find_owner(vg_peers *peers, const char *id, GError **err)
     g_autoptr(GError) error = NULL;
     const struct vg_peer_view *found = owner_pick(views, id, &error);
 
-    /* The others have not been waited for. */
+    /* Not all other peers have answered. */
     if (found ? owner_has_rival(peers, found, id)
               : !g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
         g_ptr_array_unref(views);

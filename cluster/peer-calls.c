@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sends single requests to a peer, for callers that wait for the answer.
+ * Sends individual requests to a peer, for callers that wait for the answer.
  */
 #include "config.h"
 
@@ -15,8 +15,8 @@
 
 #define GRACE_NS (2 * VG_NS_PER_S)
 
-/* The interval at which a caller is checked to be still there. What is asked for him may still be
- * carried out that long after he has gone. */
+/* The interval of checks for abandoned calls. A request may still be executed for this time after
+ * its caller has gone. */
 #define LOOK_NS (50 * VG_NS_PER_MS)
 
 /* Called under the lock. */
@@ -28,8 +28,8 @@ call_free(struct call *call)
     g_free(call);
 }
 
-/* Ends the calls whose callers have gone, and so their connections, since the peer need not go on.
- * Called under the lock. */
+/* Closes the connections of abandoned calls, as the peer need not continue. Called under the
+ * lock. */
 static void
 peers_end_abandoned(vg_peers *peers)
 {
@@ -87,8 +87,8 @@ peers_drop_calls(vg_peers *peers)
         call_free(g_queue_pop_head(&peers->calls));
 }
 
-/* Finds a peer by its name: those of the configuration come first, and have other names than those
- * that only the cluster names. Called under the lock. */
+/* Finds a peer by name. Configured peers come first, and their names differ from those of peers
+ * that only the cluster knows. Called under the lock. */
 static struct peer *
 peers_by_name(const vg_peers *peers, const char *name)
 {
@@ -146,7 +146,7 @@ peers_new_call(vg_peers *peers, const char *name, const struct peers_question *q
     return call;
 }
 
-/* Waits for the answer. libcurl observes the limit, but the thread might not. */
+/* Waits for the answer. libcurl enforces the limit, but the thread may hang. */
 static int
 peers_wait_for(vg_peers *peers, struct call *call, const struct peers_question *question,
                GError **err)

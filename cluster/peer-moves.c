@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "cluster/peers-private.h"
 
-#define PEER_MOVES_SOCKETS_MAX 4096 /* of all proxies of a host */
+#define PEER_MOVES_SOCKETS_MAX 4096 /* for all proxies of a host */
 
 /* ---- reservations ---- */
 
@@ -41,7 +41,7 @@ peer_moves_reservation_path(const char *reservation)
     return g_strconcat("/v1/reservations/", escaped, NULL);
 }
 
-/* Checks that the reservation has the devices that were asked for. */
+/* Checks that the reservation has the requested devices. */
 static int
 peer_moves_check_devices(const struct vg_migration *move, const struct vg_reservation *given,
                          GError **err)
@@ -66,7 +66,7 @@ peer_moves_check_devices(const struct vg_migration *move, const struct vg_reserv
     return 0;
 }
 
-/* Reads the answer of a peer. One that cannot be read is no mistake of who has asked. */
+/* Reads a peer's answer. An invalid answer is not the caller's error. */
 static void *
 peer_moves_read(const char *peer, const struct vg_record_type *type, json_object *answer,
                 GError **err)
@@ -81,7 +81,7 @@ peer_moves_read(const char *peer, const struct vg_record_type *type, json_object
     return record;
 }
 
-/* Asks for a reservation, or whether there could be one. */
+/* Requests a reservation, or checks whether it would be possible. */
 static struct vg_reservation *
 peer_moves_reserve(vg_peers *peers, const char *peer, const char *body, int64_t limit_ns,
                    GError **err)
@@ -107,7 +107,7 @@ vg_peer_reserve(vg_peers *peers, const char *peer, const struct vg_migration *mo
         return NULL;
     }
     if (given && peer_moves_check_devices(move, given, err) < 0) {
-        /* The reservation will not be used, and need not wait for its lease to end. */
+        /* Release the unusable reservation now instead of waiting until it expires. */
         (void)!vg_peer_release(peers, peer, given->id, limit_ns, NULL);
         return NULL;
     }
@@ -159,7 +159,7 @@ vg_peer_release(vg_peers *peers, const char *peer, const char *reservation, int6
 
 /* ---- proxies ---- */
 
-/* A vgpud that is older than this one does not tell all. */
+/* An older vgpud omits some members. */
 static void
 peer_moves_fill_in(char **text)
 {
@@ -272,7 +272,7 @@ vg_peer_look_at_paths(vg_peers *peers, const char *peer, const GPtrArray *paths,
 
 /* ---- moves ---- */
 
-/* Writes a request for the vgpud that is to run the move, which does not pass it on again. */
+/* Creates the request for the vgpud that runs the move. It must not forward the request again. */
 static char *
 peer_moves_request_body(const struct vg_peer_order *order)
 {
@@ -444,12 +444,12 @@ vg_peer_end_drain(vg_peers *peers, const char *peer, const char *host, const cha
 
 /* ---- samples ---- */
 
-/* A sample covers a second. Larger figures from a peer are cut, so that no sum of samples
+/* A sample covers one second. Larger figures from a peer are limited, so that no sum of samples
  * overflows. */
 #define SAMPLE_NS_MAX (3600 * VG_NS_PER_S)
 #define VCPUS_MAX     1024
 
-/* Reads a member, limited to the range of numbers that JSON can hold. */
+/* Reads a member, limited to the range of JSON numbers. */
 static int64_t
 peer_moves_number(json_object *row, const char *name)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Settles which host each peer may speak for. The name that it gives is proved by the operator of
- * this host, who wrote it into the configuration, or by the certificate that the peer shows.
+ * Decides which host each peer may represent. The name that it reports is verified by this host's
+ * configuration or by the peer's certificate.
  */
 #include "config.h"
 
@@ -27,8 +27,8 @@ peers_note_names(vg_peers *peers, struct peer *peer, const struct vg_exchange *e
     peers_prove(peers);
 }
 
-/* Returns whether the name that a peer gives its host is proved. Of a member of the cluster, both
- * etcd and the certificate have it, as anybody who may write to etcd can give a host another
+/* Returns whether a peer's host name is verified. For a member of the cluster, both etcd and the
+ * certificate must contain it, as any client that may write to etcd can give a host another
  * name. */
 static bool
 proof_is_given(const struct peer *peer)
@@ -41,7 +41,7 @@ proof_is_given(const struct peer *peer)
            vg_certificate_is_of(peer->names, host);
 }
 
-/* Writes why the name of a peer's host is not proved. */
+/* Describes why the name of a peer's host is not verified. */
 static char *
 proof_explain(const struct peer *peer)
 {
@@ -56,14 +56,14 @@ proof_explain(const struct peer *peer)
         host, names, peer->member ? "" : "; if the host name is right, set host= in [peer NAME]");
 }
 
-/* Who has proved a name. */
+/* The peers that have verified a name. */
 struct proof_claim {
-    const struct peer *first; /* one of the configuration if there is one */
+    const struct peer *first; /* a configured peer, if there is one */
     const struct peer *second;
 };
 
-/* Adds a peer to those that prove the name of its host. What the configuration names goes before
- * what only the cluster names, which may be the same vgpud. */
+/* Adds a peer to those with a verified name of its host. Configured peers take precedence over
+ * peers that only the cluster knows, which may be the same vgpud. */
 static void
 proof_add(GHashTable *claims, const struct peer *peer)
 {
@@ -78,7 +78,7 @@ proof_add(GHashTable *claims, const struct peer *peer)
     }
 }
 
-/* Settles the right of a peer to its name. given: the name is proved. */
+/* Decides whether a peer may use its name. given is true if the name is verified. */
 static void
 proof_settle(const vg_peers *peers, struct peer *peer, bool given, const struct proof_claim *claim)
 {

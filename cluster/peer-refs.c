@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ends peers and snapshots of them that nobody needs any more.
+ * Frees peers and their snapshots after the last use.
  */
 #include "config.h"
 

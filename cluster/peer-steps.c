@@ -12,7 +12,7 @@
 #include "cluster/peers-private.h"
 #include "model/event.h"
 
-/* Limits of what a peer may say, so that no sum overflows. */
+/* Limits of a peer's figures, so that no sum overflows. */
 #define PEER_STEPS_VMS_MAX   10000.0
 #define PEER_STEPS_WAITS_MAX 1e6
 #define PEER_STEPS_NS_MAX    (INT64_C(1) << 52)
@@ -33,7 +33,7 @@ peer_steps_number(json_object *item, const char *name)
     return CLAMP(json_object_get_int64(peer_steps_member(item, name)), 0, PEER_STEPS_NS_MAX);
 }
 
-/* Returns whether the item names a figure as one that is unknown, or a lower bound. */
+/* Returns whether the item lists a figure as unknown, or as a lower bound. */
 static bool
 peer_steps_lacks(json_object *item, const char *list, const char *const *figures)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which peers there are: those that are configured, and those that the cluster names.
+ * Maintains the list of peers: configured ones, and members of the cluster.
  */
 #include "config.h"
 
@@ -8,7 +8,7 @@
 
 #include "cluster/peers-private.h"
 
-/* Lists the texts of options, in the order of the struct's members. */
+/* Lists the string options, in the order of the structure's members. */
 static void
 peer_texts(const struct vg_peer_options *options, const char *ret[PEER_TEXTS])
 {
@@ -70,7 +70,7 @@ peers_find(const GPtrArray *list, const struct vg_peer_options *options, bool me
     return NULL;
 }
 
-/* Adds a peer to a new list, the same one as before if there was one. Called under the lock. */
+/* Adds a peer to a new list. An existing peer is reused. Called under the lock. */
 static void
 peers_add(const vg_peers *peers, GPtrArray *list, const struct vg_peer_options *options,
           bool member)
@@ -123,7 +123,7 @@ vg_peers_set(vg_peers *peers, const struct vg_peers_options *options)
     curl_multi_wakeup(peers->multi);
 }
 
-/* Returns whether the configuration names a member of the cluster, too. */
+/* Returns whether a member of the cluster is also configured. */
 static bool
 peers_has_configured(const GPtrArray *list, const struct vg_peer_options *member)
 {

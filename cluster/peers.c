@@ -13,17 +13,17 @@
 
 #define VG_LOG_TAG "peers"
 
-/* A peer's version and clock are read this often, and after each failure. */
+/* The interval of reading a peer's version and clock. They are also read after each failure. */
 #define VERSION_NS (60 * VG_NS_PER_S)
 
 #define POLL_MAX_NS VG_NS_PER_S
 
-/* Peers that let their last deadline pass get no more than this many of the requests at once, so
- * that those that answer do not wait for them. */
+/* The maximum number of concurrent requests to peers that missed their last deadline, so that
+ * responsive peers do not wait for them. */
 #define SILENT_PARALLEL (VG_PEERS_PARALLEL / 2)
 
-/* Members of the cluster are asked for more than plans and questions need only that often: that
- * each host asks each other costs more with every host. */
+/* The minimum interval per member for querying members of the cluster, except for plans and
+ * requests. Since each host queries each other host, the load grows with the number of hosts. */
 #define MEMBER_NS (90 * VG_NS_PER_MS)
 
 #define VERSION_TEXT_MAX 65536
@@ -32,7 +32,7 @@
 
 /* ---- an attempt ---- */
 
-/* Returns the time until a peer is asked again. Called under the lock. */
+/* Returns the time until a peer's next query. Called under the lock. */
 static int64_t
 peers_jittered(const vg_peers *peers, const struct peer *peer)
 {
@@ -57,8 +57,8 @@ peer_note_hosts(const struct peer *peer, const GPtrArray *hosts)
     }
 }
 
-/* Notes that a member of the cluster has answered, and so shown a certificate for the host of its
- * url, which its libvirt is reached by. Called under the lock. */
+/* Sets the libvirt URI after a member of the cluster has answered: it has shown a certificate for
+ * the host in its URL, which the URI also uses. Called under the lock. */
 static void
 peer_note_uri(struct peer *peer)
 {
@@ -212,7 +212,7 @@ peers_read_version(vg_peers *peers, struct peer *peer, const GString *body, GErr
     return 0;
 }
 
-/* Checks that a snapshot has no host but the one that its peer says it is. */
+/* Checks that a snapshot contains no other host than the peer's. */
 static int
 peers_check_hosts(const vg_snapshot *snapshot, const char *host, GError **err)
 {
@@ -245,7 +245,7 @@ peers_read_snapshot(const struct peer *peer, const GString *body, GError **err)
     return copy;
 }
 
-/* Takes the moves that a peer wants. body is NULL if the peer has not answered. */
+/* Stores the planned moves of a peer. body is NULL if the peer has not answered. */
 static void
 peers_take_approvals(vg_peers *peers, struct peer *peer, const GString *body)
 {
@@ -256,7 +256,7 @@ peers_take_approvals(vg_peers *peers, struct peer *peer, const GString *body)
     peer->approvals = approvals;
 }
 
-/* Takes an exchange that has ended. */
+/* Processes a finished exchange. */
 static void
 peers_take(vg_peers *peers, struct vg_exchange *take_exchange, CURLcode code)
 {
@@ -270,7 +270,7 @@ peers_take(vg_peers *peers, struct vg_exchange *take_exchange, CURLcode code)
         peers_note_names(peers, peer, take_exchange);
     int status = vg_exchange_check(take_exchange, code, &err);
     if (stage == PEER_APPROVALS) {
-        /* A peer that does not answer this wants no moves; its snapshot is good all the same. */
+        /* A peer that does not answer this has no planned moves. Its snapshot is still valid. */
         g_clear_error(&err);
         peers_take_approvals(peers, peer, status == 0 ? take_exchange->body.text : NULL);
     } else if (status == 0 && stage == PEER_VERSION) {
@@ -293,8 +293,8 @@ peers_take(vg_peers *peers, struct vg_exchange *take_exchange, CURLcode code)
 
 /* ---- the thread ---- */
 
-/* Returns the peer that is to be asked first of those that are due, as a reference, or NULL.
- * *next_ns is brought forward to when the next one is due. */
+/* Returns a reference to the due peer that is next in turn, or NULL. *next_ns is reduced to the
+ * time when the next peer is due. */
 static struct peer *
 peers_next_due(vg_peers *peers, int64_t now_ns, int64_t *next_ns)
 {
@@ -392,7 +392,7 @@ vg_peers_new(const struct vg_peers_options *options, GError **err)
     peers->multi = curl_multi_init();
     if (!peers->multi)
         vg_bug("libcurl cannot start");
-    /* Connections stay open between two attempts, one for each peer. */
+    /* Connections stay open between two attempts, one per peer. */
     curl_multi_setopt(peers->multi, CURLMOPT_MAXCONNECTS, (long)(VG_PEERS_MAX + VG_PEERS_PARALLEL));
     vg_peers_set(peers, options);
     peers->thread = vg_thread_new("peers", peers_run, peers_wake, peers, err);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which hosts are being emptied: a key for each of them, which hangs on no lease, so that it is
- * known while that host's vgpud is away, too. That the key is there is what counts; what it says is
- * for people. Each host's own journal says whether it is to be there, and its vgpud puts that
- * right.
+ * Lists the hosts that are being emptied. Each has a key without a lease, so that the key persists
+ * while that host's vgpud is stopped. The existence of the key counts. Its value is for users. Each
+ * host's own journal decides whether the key must exist, and the host's vgpud corrects it.
  */
 #include "config.h"
 
@@ -80,7 +79,7 @@ region_tell_drain(vg_region *region, GError **err)
         return -1;
     VG_LOCK_SCOPE(&region->lock);
     region->puts += asked_by != NULL;
-    /* It may have been set anew meanwhile. */
+    /* It may have been set again in the meantime. */
     if (g_strcmp0(asked_by, region->drain_by) == 0 && since_ns == region->drain_since_ns) {
         region->drain_told = true;
         region->drain_revision = answer.revision;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who moves a VM: one key for each VM that is being moved, which hangs on the lease of the host
- * that moves it.
+ * Records which host is moving a VM: one key per VM, attached to the lease of the host that is
+ * moving it.
  */
 #include "config.h"
 
@@ -15,8 +15,8 @@
 
 #define VG_LOG_TAG "etcd"
 
-/* What is asked before another member of etcd leads, which takes two seconds, is lost there: each
- * of three members may cost a try of two seconds. */
+/* After a member fails, a request to it is lost until another member leads, which takes two
+ * seconds. Each of three members may cost an attempt of two seconds. */
 #define LOCK_LIMIT_NS (10 * VG_NS_PER_S)
 #define LOOK_LIMIT_NS (2 * VG_NS_PER_S)
 
@@ -37,7 +37,7 @@ region_lock_key(const vg_region *region, const char *uuid)
     return g_strconcat(region->prefix, "moves/", uuid, NULL);
 }
 
-/* Returns the host that a lock says; the caller frees it. What cannot be read is nobody's name. */
+/* Returns the host in a lock, or "(unknown)" if it is invalid. The caller frees it. */
 static char *
 region_lock_owner(const struct vg_etcd_pair *pair)
 {
@@ -51,11 +51,12 @@ region_lock_owner(const struct vg_etcd_pair *pair)
                                                                 : "(unknown)");
 }
 
-/* The conditions for an automatic move: its leader still leads, and no user has stopped them. */
+/* The conditions for an automatic move: its leader still leads, and no user has paused automatic
+ * moves. */
 typedef struct region_fence region_fence;
 struct region_fence {
     char *leader, *pause; /* keys */
-    int64_t revision;     /* create revision of the leader's key; 0 for a manual move */
+    int64_t revision;     /* the create revision of the leader's key, or 0 for a manual move */
 };
 
 static void
@@ -66,7 +67,7 @@ region_fence_clear(struct region_fence *fence)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(region_fence, region_fence_clear)
 
-/* Fails with VG_E_REFUSED if the fence does not hold now. */
+/* Fails with VG_E_REFUSED if the conditions are not met. */
 static int
 region_check_fence(vg_region *region, const struct region_fence *fence, int64_t limit_ns,
                    GError **err)
@@ -88,8 +89,8 @@ region_check_fence(vg_region *region, const struct region_fence *fence, int64_t 
     return 0;
 }
 
-/* Puts a lock down on a lease. Returns 1 and the revision that made the key; 0 and the other host's
- * name, which the caller frees, if that has it. */
+/* Writes a lock with a lease. Returns 1 and the revision that created the key, or 0 and the name of
+ * the other host that has it. The caller frees the name. */
 static int
 region_put_lock(vg_region *region, const char *uuid, const struct region_fence *fence,
                 int64_t lease, int64_t limit_ns, int64_t *ret_created, char **ret_other,
@@ -110,8 +111,8 @@ region_put_lock(vg_region *region, const char *uuid, const struct region_fence *
     const struct vg_etcd_write write = {key, value, lease};
     const struct vg_etcd_txn txn = {conditions, fence->revision > 0 ? G_N_ELEMENTS(conditions) : 1,
                                     &write, 1, key};
-    /* It is there already if this host had it before, or if the first try was carried out and its
-     * answer was lost. */
+    /* The key exists if this host already had it, or if the first attempt succeeded but its answer
+     * was lost. */
     for (int i = 0; i < 3; i++) {
         g_auto(vg_etcd_answer) answer = {0};
         if (vg_etcd_txn(region->etcd, &txn, MAX(until_ns - vg_clock_monotonic_ns(), 1), &answer,
@@ -141,14 +142,14 @@ region_put_lock(vg_region *region, const char *uuid, const struct region_fence *
     return vg_error(err, VG_E_BUSY, "this move's key in etcd keeps changing");
 }
 
-/* Records that this host has a lock, or perhaps has one that it does not want. */
+/* Records that this host has a lock, or may have one that it does not need. */
 static void
 region_note_lock(vg_region *region, const char *uuid, int64_t lease, int64_t created)
 {
     VG_LOCK_SCOPE(&region->lock);
     struct region_lock *lock = g_new0(struct region_lock, 1);
     lock->uuid = g_strdup(uuid);
-    /* The lease may have ended meanwhile, and the key with it. */
+    /* The lease, and the key with it, may have expired in the meantime. */
     lock->created = region->lease == lease ? created : 0;
     lock->unwanted = created == 0;
     region->puts++;
@@ -170,7 +171,7 @@ vg_region_lock_move(vg_region *region, const char *uuid, int64_t leader, GError 
     };
 
     VG_LOCK_SCOPE(&region->locking);
-    /* One after the other, many moves would keep the thread from `locking` for minutes. */
+    /* Fail immediately. Otherwise, a series of moves would block `locking` for minutes. */
     if (region->locking_failed_ns > asked_ns)
         return vg_error(err, VG_E_UNREACHABLE,
                         "%s: etcd has just failed to answer a request for another move", unknown);
@@ -188,7 +189,7 @@ vg_region_lock_move(vg_region *region, const char *uuid, int64_t leader, GError 
         pthread_mutex_lock(&region->lock);
         const bool has = g_hash_table_contains(region->locks, uuid);
         pthread_mutex_unlock(&region->lock);
-        /* A first try may have been carried out although its answer was lost. */
+        /* An earlier attempt may have succeeded although its answer was lost. */
         if (!has)
             region_note_lock(region, uuid, lease, 0);
         g_propagate_error(err, g_steal_pointer(&error));
@@ -197,11 +198,11 @@ vg_region_lock_move(vg_region *region, const char *uuid, int64_t leader, GError 
     if (status == 0)
         return vg_error(err, VG_E_CONFLICT, "host '%s' of the cluster is already moving this VM",
                         other);
-    /* A call that failed may have been carried out all the same. */
+    /* A call that failed may still have been executed. */
     region_note_lock(region, uuid, lease, created);
     if (status < 0) {
         region->locking_failed_ns = vg_clock_monotonic_ns();
-        /* The move is not refused for good, whatever code etcd's error has. */
+        /* The move may be tried again, whatever the code of etcd's error. */
         return vg_error(err, VG_E_UNREACHABLE, "%s: %s", unknown, error->message);
     }
     return 0;
@@ -243,7 +244,7 @@ vg_region_other_moves(vg_region *region, const char *uuid, char **ret_host)
 
 /* ---- giving back ---- */
 
-/* Removes a key if it is still that of this host. */
+/* Removes a key if it still belongs to this host. */
 static int
 region_remove_lock(vg_region *region, const char *uuid, int64_t limit_ns, GError **err)
 {
@@ -266,7 +267,7 @@ region_remove_lock(vg_region *region, const char *uuid, int64_t limit_ns, GError
     return vg_etcd_txn(region->etcd, &txn, MAX(until_ns - vg_clock_monotonic_ns(), 1), &done, err);
 }
 
-/* Gives a lock back. Called while `locking` is held. */
+/* Releases a lock. Called while `locking` is held. */
 static int
 region_give_back(vg_region *region, const char *uuid)
 {
@@ -289,7 +290,7 @@ vg_region_unlock_move(vg_region *region, const char *uuid)
         lock->unwanted = true;
     const bool failing = region->failing;
     pthread_mutex_unlock(&region->lock);
-    /* What cannot be done now, the thread does later. */
+    /* On failure, the thread does this later. */
     if (lock && !failing && region->locking_failed_ns <= asked_ns &&
         region_give_back(region, uuid) < 0)
         region->locking_failed_ns = vg_clock_monotonic_ns();
@@ -308,8 +309,8 @@ region_lose_locks(vg_region *region)
         ((struct region_lock *)value)->created = 0;
 }
 
-/* Finds a lock that something is to be done about. Returns its UUID, which the caller frees, or
- * NULL. */
+/* Finds a lock that must be removed or written again. Returns its UUID, or NULL. The caller frees
+ * it. */
 static char *
 region_untidy_lock(vg_region *region, bool *ret_unwanted)
 {
@@ -328,8 +329,8 @@ region_untidy_lock(vg_region *region, bool *ret_unwanted)
     return NULL;
 }
 
-/* Makes a lock again that went with a lease, unless another host has it by now: the next step of
- * the move finds that out. Called while `locking` is held. */
+/* Writes a lock again that was lost with a lease, unless another host has it now: the next step of
+ * the move detects this. Called while `locking` is held. */
 static int
 region_lock_again(vg_region *region, const char *uuid)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names of hosts, as keys of etcd have them.
+ * Checks host names, and finds them in etcd keys.
  */
 #include "config.h"
 

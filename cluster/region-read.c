@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads the hosts of the cluster from etcd: what has changed since the last time, and which keys
- * are gone.
+ * Reads the cluster's hosts from etcd: changes since the last time, and removed keys.
  */
 #include "config.h"
 
@@ -14,7 +13,7 @@
 
 #define VG_LOG_TAG "etcd"
 
-/* The time for which a host that has fallen silent is told of. */
+/* The time for which an unresponsive host is listed. */
 #define SILENT_KEPT_NS (3600 * VG_NS_PER_S)
 
 #define CARD_DEPTH 8
@@ -30,7 +29,7 @@ region_host_free(void *data)
 
 /* ---- what a pair says ---- */
 
-/* Returns the host with this name, which is made if there is none. Called under the lock. */
+/* Returns the host with this name. Creates it if necessary. Called under the lock. */
 static struct region_host *
 region_host_of(vg_region *region, const char *name)
 {
@@ -65,7 +64,7 @@ region_parse(const struct vg_record_type *type, const struct vg_etcd_pair *pair)
     return record;
 }
 
-/* Takes a host's card. Called under the lock. */
+/* Stores a host's card. Called under the lock. */
 static void
 region_take_card(vg_region *region, const char *name, const struct vg_etcd_pair *pair)
 {
@@ -85,7 +84,7 @@ region_take_card(vg_region *region, const char *name, const struct vg_etcd_pair 
         vg_record_free(&vg_host_card_record, card);
 }
 
-/* Takes a host's summary. Called under the lock. */
+/* Stores a host's summary. Called under the lock. */
 static void
 region_take_summary(vg_region *region, const char *name, const struct vg_etcd_pair *pair)
 {
@@ -101,7 +100,7 @@ region_take_summary(vg_region *region, const char *name, const struct vg_etcd_pa
     vg_host_summary_free(summary);
 }
 
-/* Takes who leads, or what he proposes; pair is NULL if that is gone. Called under the lock. */
+/* Stores the leader or its proposal. pair is NULL if the key was removed. Called under the lock. */
 static bool
 region_take_leading(vg_region *region, const char *key, const struct vg_etcd_pair *pair)
 {
@@ -119,7 +118,7 @@ region_take_leading(vg_region *region, const char *key, const struct vg_etcd_pai
     return true;
 }
 
-/* Takes a pair. Called under the lock. */
+/* Processes a pair. Called under the lock. */
 static void
 region_take_pair(vg_region *region, const struct vg_etcd_pair *pair)
 {
@@ -133,7 +132,7 @@ region_take_pair(vg_region *region, const struct vg_etcd_pair *pair)
         region_take_leading(region, pair->key, pair);
 }
 
-/* Takes the loss of a key. Called under the lock. */
+/* Processes the removal of a key. Called under the lock. */
 static void
 region_drop_key(vg_region *region, const char *key)
 {
@@ -151,7 +150,7 @@ region_drop_key(vg_region *region, const char *key)
 
 /* ---- reading ---- */
 
-/* Remembers the revision of a key. */
+/* Records the revision of a key. */
 static void
 region_note_key(vg_region *region, const struct vg_etcd_pair *pair)
 {
@@ -161,7 +160,8 @@ region_note_key(vg_region *region, const struct vg_etcd_pair *pair)
     g_hash_table_replace(region->known, g_strdup(pair->key), revision);
 }
 
-/* Forgets everything, since another etcd answers, or this one was set back. */
+/* Forgets everything because another etcd cluster answers, or this one was restored from a
+ * backup. */
 static void
 region_forget(vg_region *region, uint64_t cluster_id)
 {
@@ -192,7 +192,7 @@ region_ask(vg_region *region, bool keys_only, struct vg_etcd_answer *ret, GError
     return vg_etcd_range(region->etcd, &range, REGION_CALL_NS, ret, err);
 }
 
-/* Drops the keys that a whole list does not have. */
+/* Drops the keys that are missing from a complete list. */
 static void
 region_drop_lost(vg_region *region, const struct vg_etcd_answer *all)
 {
@@ -224,7 +224,7 @@ region_take_answer(vg_region *region, const struct vg_etcd_answer *answer)
     region->answered_ns = vg_clock_realtime_ns();
 }
 
-/* Forgets hosts that have been silent for long. Called under the lock. */
+/* Forgets hosts that have been unresponsive for a long time. Called under the lock. */
 static void
 region_forget_silent(vg_region *region)
 {
@@ -255,8 +255,9 @@ region_read(vg_region *region, GError **err)
             return vg_error(err, VG_E_EXTERNAL,
                             "the etcd cluster that answers is not the same one as before");
     } else if (changed.revision < region->revision) {
-        /* A member that lags answers from what it has; one that must ask the others cannot. Where
-         * etcd was set back to an earlier state, all of it is read again. */
+        /* A lagging member answers from its own data, but a linearizable read involves the other
+         * members. If such a read also returns an older revision, etcd was restored from a backup,
+         * and everything is read again. */
         if (region->linearizable)
             region_forget(region, changed.cluster);
         region->linearizable = true;

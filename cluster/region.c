@@ -13,31 +13,31 @@
 
 #define VG_LOG_TAG "etcd"
 
-/* A summary is put down at most so often, and at least so often. */
+/* The minimum and maximum interval of writing a summary. The minimum doubles up to the second
+ * value. */
 #define TOLD_MIN_NS     (10 * VG_NS_PER_S)
 #define TOLD_MIN_MAX_NS (160 * VG_NS_PER_S)
 #define TOLD_MAX_NS     (300 * VG_NS_PER_S)
 
-/* If etcd takes so long to write a summary, summaries come half as often. */
+/* If etcd takes this long to write a summary, the interval doubles. */
 #define SLOW_NS VG_NS_PER_S
 
-/* The time between two readings grows with the number of hosts: a reading makes etcd look at all
- * keys of the cluster. */
+/* The interval of reading per host: each reading makes etcd search all keys of the cluster. */
 #define POLL_PER_HOST_NS (30 * VG_NS_PER_MS)
 
-/* The pause after a call that failed. */
+/* The pause after a failed call. */
 #define AGAIN_NS VG_NS_PER_S
 
-/* The pause after another vgpud was found to be called like this one. */
+/* The pause after another vgpud with this host's name was found. */
 #define TWIN_NS (10 * VG_NS_PER_S)
 
-/* The time between two checks that etcd accepts writes: while it does, and while it does not. */
+/* The interval of checks that etcd accepts writes: while it does, and while it does not. */
 #define WRITE_CHECK_NS (10 * VG_NS_PER_S)
 #define WRITE_AGAIN_NS (3 * VG_NS_PER_S)
 
 #define IDLE_NS VG_NS_PER_S
 
-/* The time that the end of vgpud waits for etcd. */
+/* The time limit for etcd when vgpud ends. */
 #define LEAVE_NS VG_NS_PER_S
 
 static int64_t
@@ -48,7 +48,7 @@ region_jitter(int64_t ns)
 
 /* ---- how it stands ---- */
 
-/* Records how the last call ended. */
+/* Records the result of the last call. */
 static void
 region_note(vg_region *region, const GError *error)
 {
@@ -67,7 +67,8 @@ region_note(vg_region *region, const GError *error)
     region->failing = error != NULL;
 }
 
-/* Returns the pause between calls that each host makes, as etcd serves all of them. */
+/* Returns the pause between calls. It grows with the number of hosts, as etcd serves all of
+ * them. */
 static int64_t
 region_pause(const vg_region *region, int64_t least_ns)
 {
@@ -76,7 +77,7 @@ region_pause(const vg_region *region, int64_t least_ns)
     return region_jitter(MAX(least_ns, hosts * POLL_PER_HOST_NS));
 }
 
-/* Records how the last write ended. */
+/* Records the result of the last write. */
 static void
 region_note_write(vg_region *region, const GError *error)
 {
@@ -94,7 +95,7 @@ region_note_write(vg_region *region, const GError *error)
               : NULL;
 }
 
-/* Returns whether etcd has answered, and refuses to write: its disk or quota is full, or this user
+/* Returns whether etcd has answered but refuses to write: its disk or quota is full, or this user
  * may only read. */
 static bool
 region_is_refused(const GError *error)
@@ -104,7 +105,7 @@ region_is_refused(const GError *error)
            !g_error_matches(error, VG_ERROR, VG_E_BUSY);
 }
 
-/* Takes the status of a write. Returns -1 and sets *err only where etcd could not be asked. */
+/* Processes the status of a write. Returns -1 and sets *err only if etcd did not answer. */
 static int
 region_take_write(vg_region *region, int status, GError *error_take, GError **err)
 {
@@ -129,8 +130,8 @@ region_lose_lease(vg_region *region)
     VG_LOCK_SCOPE(&region->lock);
     region->lease = 0;
     region->announced = false;
-    /* etcd may have lost all that it had, and be beyond this revision by now: all is read, and
-     * told, again. */
+    /* etcd may have lost all data, and may already be beyond this revision: everything is read and
+     * written again. */
     region->revision = 0;
     region->drain_told = false;
     region_lose_locks(region);
@@ -147,7 +148,7 @@ region_set_lease(vg_region *region, int64_t lease, int64_t asked_ns, int64_t ttl
     region->lease_due_ns = asked_ns + region_jitter(ttl_s * VG_NS_PER_S / 3);
 }
 
-/* Renews the lease, or gets one. */
+/* Renews the lease, or requests a new one. */
 static int
 region_keep_lease(vg_region *region, GError **err)
 {
@@ -184,8 +185,8 @@ region_text(const struct vg_record_type *type, const void *record)
     return vg_json_to_text(object, false);
 }
 
-/* Puts a key down if it is as the condition says. Returns 1 if it did; 0 if it did not, and then
- * the pair that is there is in *ret. */
+/* Writes a key if the condition is met. Returns 1 on success, or 0 and the existing pair in
+ * *ret. */
 static int
 region_put(vg_region *region, const struct vg_etcd_condition *condition, const char *value,
            struct vg_etcd_answer *ret, GError **err)
@@ -200,8 +201,8 @@ region_put(vg_region *region, const struct vg_etcd_condition *condition, const c
     return ret->succeeded;
 }
 
-/* Returns whether a card is that of this vgpud, or of an earlier run of it: no two can be reached
- * under one URL. */
+/* Returns whether a card belongs to this vgpud or to an earlier run of it: a URL belongs to only
+ * one vgpud. */
 static bool
 region_is_own(const vg_region *region, const struct vg_etcd_pair *pair)
 {
@@ -214,7 +215,7 @@ region_is_own(const vg_region *region, const struct vg_etcd_pair *pair)
     return url && g_strcmp0(json_object_get_string(url), region->own->url) == 0;
 }
 
-/* Puts down the card of this host. */
+/* Writes the card of this host. */
 static int
 region_announce(vg_region *region, GError **err)
 {
@@ -246,8 +247,8 @@ region_announce(vg_region *region, GError **err)
     return 0;
 }
 
-/* Checks that etcd accepts writes, as it may serve reads and leases without that: it is asked to
- * put down this host's card if that is missing, which is refused even where it is not. */
+/* Checks that etcd accepts writes, as it may still serve reads and leases otherwise. The check
+ * would write this host's card if it were missing, which etcd refuses even if the card exists. */
 static int
 region_check_writes(vg_region *region, GError **err)
 {
@@ -271,7 +272,7 @@ vg_region_set_summary(vg_region *region, struct vg_host_summary *take_summary)
     region->summary = take_summary;
 }
 
-/* Returns a copy of the summary if it is time to put it down, or NULL. */
+/* Returns a copy of the summary if it is due to be written, or NULL. */
 static struct vg_host_summary *
 region_due_summary(vg_region *region, int64_t now_ns)
 {
@@ -326,7 +327,7 @@ region_poll(vg_region *region, GError **err)
     g_autofree char *key = g_strconcat(region->prefix, "hosts/", region->own->name, NULL);
     pthread_mutex_lock(&region->lock);
     region->poll_due_ns = vg_clock_monotonic_ns() + region_pause(region, region->poll_ns);
-    /* Somebody has removed the key of this host. */
+    /* Another client has removed this host's key. */
     if (region->announced && region->revision >= region->announced_revision &&
         !g_hash_table_contains(region->known, key))
         region->announced = false;
@@ -338,7 +339,7 @@ region_poll(vg_region *region, GError **err)
     return 0;
 }
 
-/* Does what is due. Returns -1 and sets *err at the first call that fails. */
+/* Performs the actions that are due. Returns -1 and sets *err at the first failed call. */
 static int
 region_step(vg_region *region, GError **err)
 {
@@ -378,8 +379,8 @@ region_sleep(vg_region *region, bool failed)
         vg_cond_wait_until(&region->woken, &region->lock, until_ns);
 }
 
-/* Gives the lease back, so that the others know at once that this host's vgpud has ended. Where a
- * move is under way, which the next vgpud takes up, the lease stays until it ends by itself. */
+/* Revokes the lease, so that other hosts immediately notice that this vgpud has ended. If a move is
+ * running, which the next vgpud resumes, the lease stays until it expires. */
 static void
 region_leave(vg_region *region)
 {
@@ -402,7 +403,7 @@ region_run(vg_thread *self, void *arg)
         vg_thread_beat(self);
         const int status = region_step(region, &error);
         region_note(region, error);
-        /* A step in which nothing is due does not show that etcd answers again. */
+        /* A step without a due action does not show that etcd answers again. */
         if (status < 0)
             region->poll_due_ns = 0;
         region_sleep(region, status < 0);

@@ -28,6 +28,6 @@ vg_tls_prepare(CURL *curl, const char *protocols, const char *cacert, const char
     }
     curl_easy_setopt(curl, CURLOPT_SSLCERT, tls_or_null(cert));
     curl_easy_setopt(curl, CURLOPT_SSLKEY, tls_or_null(key));
-    /* Without this, a key with a password would be asked for on a terminal. */
+    /* Otherwise, a key with a password would cause a prompt on a terminal. */
     curl_easy_setopt(curl, CURLOPT_KEYPASSWD, "");
 }

@@ -12,11 +12,11 @@
 
 static const char uri_scheme[] = "https://";
 
-/* The end of an authority. */
+/* The characters that end an authority. */
 static const char uri_ends[] = "/?#";
 
-/* Returns whether a host has only characters that no reader of a URI or of a command line takes
- * for anything else. */
+/* Returns whether a host contains only characters without a special meaning in URIs and command
+ * lines. */
 static bool
 uri_is_host(const char *host, size_t size)
 {
@@ -50,7 +50,7 @@ vg_uri_host(const char *url, GError **err)
     return g_strndup(host, size);
 }
 
-/* Finds the host of a libvirt URI. Returns its beginning, or NULL if the URI has none. */
+/* Finds the host in a libvirt URI. Returns its start, or NULL if the URI has none. */
 static const char *
 uri_find_host(const char *uri, size_t *ret_size)
 {
@@ -83,8 +83,8 @@ vg_uri_template_check(const char *uri, GError **err)
     return 0;
 }
 
-/* Returns whether a URI connects by one of the transports that run nothing but ssh. A URI of QEMU
- * with a host and without a transport means TLS to libvirt. */
+/* Returns whether a URI uses a transport that starts no program other than ssh. A QEMU URI with a
+ * host and without a transport uses libvirt's TLS. */
 static bool
 uri_is_plain(const char *uri)
 {
