@@ -25,7 +25,7 @@ too_many(const struct vg_store_reading *r)
 
 /* ---- files ---- */
 
-/* Notes a file that cannot be read. */
+/* Records a file that cannot be read. */
 static void
 store_leave_out(struct vg_store_reading *r, const char *why)
 {
@@ -33,7 +33,7 @@ store_leave_out(struct vg_store_reading *r, const char *why)
         g_ptr_array_add(r->left_out, g_strdup(why));
 }
 
-/* NULL: not there, or not readable, which is noted. */
+/* Returns NULL if the file does not exist, or is unreadable, which is recorded. */
 static struct vg_store_file *
 open_file(struct vg_store_reading *r, enum vg_store_kind kind, int64_t stamp)
 {
@@ -44,7 +44,7 @@ open_file(struct vg_store_reading *r, enum vg_store_kind kind, int64_t stamp)
         file->deadline_ns = r->query->deadline_ns;
     if (error && !g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND))
         store_leave_out(r, error->message);
-    /* Of a newer version: it may come back to life with that, and is no failure. */
+    /* A file of a newer version may become readable after an upgrade, and is no failure. */
     if (file || g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND) ||
         g_error_matches(error, VG_ERROR, VG_E_CONFLICT) || r->failed)
         g_clear_error(&error);
@@ -153,7 +153,7 @@ add_sample(struct vg_store_bucket *bucket, const struct vg_store_sample *sample)
     vg_cpu_figures_add(&row->cpu, &sample->cpu);
 }
 
-/* Are sums of this kind of any use? */
+/* Returns whether the query can use sums of this kind. */
 static bool
 uses_kind(const struct vg_store_reading *r, enum vg_store_kind kind)
 {
@@ -162,7 +162,8 @@ uses_kind(const struct vg_store_reading *r, enum vg_store_kind kind)
 
 /* ---- windows in memory ---- */
 
-/* Any of them that overlaps begin < t <= end? They are many only while the disk does not work. */
+/* Returns whether a window in memory overlaps begin < t <= end. There are many windows only while
+ * the disk fails. */
 static bool
 in_memory(const struct vg_store_reading *r, int64_t begin_ns, int64_t end_ns)
 {
@@ -179,7 +180,7 @@ in_memory(const struct vg_store_reading *r, int64_t begin_ns, int64_t end_ns)
            g_array_index(r->windows, struct vg_store_window *, low)->begin_ns < end_ns;
 }
 
-/* Keeps them by end; a later one replaces what it overlaps. */
+/* Inserts a window in the order of ends. It replaces the windows that it overlaps. */
 static void
 take_window(struct vg_store_reading *r, struct vg_store_window *window)
 {
@@ -251,7 +252,7 @@ release_name(void *name)
     g_ref_string_release(name);
 }
 
-/* Names of aggressors of one file, by id. */
+/* Returns the name of an aggressor in a file by its id. */
 static GRefString *
 aggressor_name(struct vg_store_file *file, GHashTable *names, int64_t id, GError **err)
 {
@@ -272,21 +273,21 @@ aggressor_name(struct vg_store_file *file, GHashTable *names, int64_t id, GError
     return name;
 }
 
-/* One pass over the rows of a kind of file within a range. */
+/* A pass over the rows in one kind of file within a range. */
 struct pass {
     enum vg_store_kind kind;
     struct vg_store_range range;
-    int64_t covered_ns; /* where the rows used so far end */
-    GArray *gaps;       /* struct vg_store_range: left for what is finer; NULL for windows */
-    int64_t source;     /* ids in the file that is read; 0: not in it */
+    int64_t covered_ns; /* the end of the rows used so far */
+    GArray *gaps;       /* struct vg_store_range, left for finer files; NULL for windows */
+    int64_t source;     /* ids in the current file, or 0 if missing */
     int64_t vm;
     GHashTable *names;
-    sqlite3_stmt *losses; /* of the VM, in the order of the windows; NULL: not needed so far */
-    int64_t loss_end_ns;  /* end of the window that its row is of; INT64_MAX: there is none */
-    struct vg_store_total_reader reader; /* of all VMs */
+    sqlite3_stmt *losses; /* the VM's, in the order of the windows; NULL until needed */
+    int64_t loss_end_ns;  /* the end of the current row's window, or INT64_MAX */
+    struct vg_store_total_reader reader; /* for all VMs */
 };
 
-/* The next row of pass->losses. */
+/* Advances pass->losses to the next row. */
 static int
 next_loss(struct vg_store_file *file, struct pass *pass, GError **err)
 {
@@ -310,8 +311,7 @@ start_losses(struct vg_store_file *file, struct pass *pass, GError **err)
     return pass->losses ? next_loss(file, pass, err) : -1;
 }
 
-/* Takes the losses of the window that ends then; those of windows before, which were not used, are
- * left out. */
+/* Adds the losses of the window with this end. Skips those of earlier, unused windows. */
 static int
 store_collect_read_losses(struct vg_store_file *file, struct pass *pass,
                           struct vg_store_bucket *bucket, int64_t end_ns, GError **err)
@@ -332,7 +332,7 @@ store_collect_read_losses(struct vg_store_file *file, struct pass *pass,
     return status;
 }
 
-/* Is the row one to use? Then it covers its period. */
+/* Returns whether to use the row. If so, it covers its period. */
 static bool
 use_row(struct vg_store_reading *r, struct pass *pass, int64_t begin_ns, int64_t end_ns)
 {
@@ -361,7 +361,7 @@ store_collect_read_step(struct vg_store_reading *r, struct vg_store_file *file,
                                        &bucket->programs_floor_ns, err);
 }
 
-/* A window of the file, which `row` stands on. */
+/* Reads the window at the current row. */
 static int
 read_row(struct vg_store_reading *r, struct vg_store_file *file, struct pass *pass,
          sqlite3_stmt *row, GError **err)
@@ -400,13 +400,14 @@ read_rows(struct vg_store_reading *r, struct vg_store_file *file, struct pass *p
         if (status > 0 && read_row(r, file, pass, rows, err) != 0)
             return -1;
     }
-    /* Whichever is not at its end would keep the transaction. */
+    /* A statement that is not at its end would keep the transaction open. */
     sqlite3_reset(rows);
     sqlite3_reset(pass->losses);
     return MIN(status, 0);
 }
 
-/* In one read transaction: windows that the writer replaces meanwhile are seen as they were. */
+/* Reads a file in one transaction, which does not see windows that the writer replaces in the
+ * meantime. */
 static int
 read_file(struct vg_store_reading *r, struct vg_store_file *file, void *data, GError **err)
 {
@@ -430,7 +431,7 @@ read_file(struct vg_store_reading *r, struct vg_store_file *file, void *data, GE
     return status != 0 ? -1 : vg_store_file_run(file, VG_SQL_COMMIT, err, "");
 }
 
-/* Reads rows of a kind in these ranges; returns what of them it has none for. */
+/* Reads rows of a kind in these ranges. Returns the ranges without rows. */
 static GArray *
 read_kind(struct vg_store_reading *r, enum vg_store_kind kind, GArray *take_ranges)
 {
@@ -451,8 +452,8 @@ read_kind(struct vg_store_reading *r, enum vg_store_kind kind, GArray *take_rang
     return gaps;
 }
 
-/* Damaged files of windows that were moved aside: what is in them is not in what came after them.
- */
+/* Records damaged files with windows that were moved aside. Their data is missing from the files
+ * that followed. */
 static void
 note_aside(struct vg_store_reading *r)
 {
@@ -517,7 +518,8 @@ find_stale(struct vg_store_reading *r)
         return;
     vg_store_each_file(r, VG_STORE_WINDOWS, &r->whole, false, read_stale, NULL);
     vg_store_each_file(r, VG_STORE_MINUTES, &r->whole, false, read_stale, NULL);
-    /* All minutes that a window touches: it may replace one that ends in any of them. */
+    /* Every minute that overlaps a window in memory is stale: the window may replace one that ends
+     * in it. */
     for (guint i = 0; i < r->windows->len; i++) {
         const struct vg_store_window *window =
             g_array_index(r->windows, struct vg_store_window *, i);

@@ -19,7 +19,7 @@
 
 #define LOCK_NAME "lock"
 
-/* Who has the lock, as he wrote it there; 0: he did not. */
+/* Returns the process ID that the lock's holder has written, or 0. */
 static int
 store_dir_holder_of(int fd)
 {
@@ -52,7 +52,7 @@ vg_store_dir_lock(const char *directory, GError **err)
         close(fd);
         return -1;
     }
-    /* Only for the message above, so that a full disk does not matter. */
+    /* Only needed for the message above, so a full disk does not matter. */
     int n = snprintf(text, sizeof(text), "%d\n", (int)getpid());
     (void)!(pwrite(fd, text, (size_t)n, 0) == n && ftruncate(fd, n) == 0);
     return fd;
@@ -105,7 +105,7 @@ vg_store_dir_list_aside(const char *directory, enum vg_store_kind kind, int64_t 
         const char *suffix = strstr(entry->d_name, VG_STORE_ASIDE);
         g_autofree char *name =
             suffix ? g_strndup(entry->d_name, (size_t)(suffix - entry->d_name)) : NULL;
-        /* Not the log of one, which lies beside it. */
+        /* Skip the log of a database that was moved aside. */
         if (name && store_dir_touches(name, kind, begin_ns, end_ns, &stamp) &&
             strspn(suffix + strlen(VG_STORE_ASIDE), "0123456789") ==
                 strlen(suffix + strlen(VG_STORE_ASIDE)))
@@ -149,7 +149,7 @@ vg_store_dir_written_ns(const char *directory, enum vg_store_kind kind, int64_t 
     vg_store_file_name(kind, stamp, name);
     for (size_t i = 0; i < G_N_ELEMENTS(suffixes); i++) {
         g_autofree char *path = g_strdup_printf("%s/%s%s", directory, name, suffixes[i]);
-        /* Whoever opens a database makes its log. */
+        /* Opening a database creates an empty log, which does not count. */
         if (stat(path, &status) == 0 && (i == 0 || status.st_size > 0))
             written_ns = MAX(written_ns,
                              (int64_t)status.st_mtim.tv_sec * VG_NS_PER_S + status.st_mtim.tv_nsec);

@@ -12,16 +12,19 @@
 #include "model/trouble.h"
 #include "schema/database.h"
 
-/* A reader waits for whoever checkpoints or recovers; the writer tries again in a second anyway. */
+/* A reader waits for a checkpoint or a recovery by another process. The writer tries again after a
+ * second anyway. */
 #define BUSY_TIMEOUT_MS 250
 #define STEPS_PER_LOOK  64
 
 #define PROCESSES_KNOWN_MAX 1024
 
-/* Negative: KiB. A day file is appended to and read in order, so that few pages are needed. */
+/* A negative size is in KiB. A day file is appended to and read in order, so few pages are
+ * needed. */
 #define CACHE_PRAGMA "PRAGMA cache_size = -2000; PRAGMA temp_store = MEMORY"
 
-/* Pages of the log before it is copied into the file: 16 MB, about ten minutes of 100 VMs. */
+/* The log is copied into the file from this number of pages: 16 MB, about ten minutes of 100
+ * VMs. */
 #define LOG_PRAGMA                                                                                 \
  "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 4000; "                                   \
  "PRAGMA journal_size_limit = 16777216"
@@ -91,7 +94,7 @@ vg_store_file_query(struct vg_store_file *file, enum vg_sql sql, GError **err, c
     return statement;
 }
 
-/* Looked at now and then: most queries are many short steps. */
+/* Checks the deadline only now and then: most queries consist of many short steps. */
 static bool
 is_too_late(struct vg_store_file *file)
 {
@@ -121,7 +124,7 @@ vg_store_file_step(struct vg_store_file *file, sqlite3_stmt *statement, GError *
     return rc == SQLITE_OK ? 0 : -1;
 }
 
-/* One byte changed on disk makes a NULL of a text, and sqlite does not see it. */
+/* A single changed byte on disk can turn a text into NULL, which sqlite does not detect. */
 const char *
 vg_store_file_text(struct vg_store_file *file, sqlite3_stmt *statement, int column, GError **err)
 {
@@ -199,7 +202,7 @@ vg_store_file_find(struct vg_store_file *file, enum vg_store_names table, const 
     return vg_store_file_get(file, find_sql[table], &id, err, "s", key) < 0 ? -1 : id;
 }
 
-/* What was looked up; the name is that of a VM, to see when it changes. */
+/* A cached name. It is the name of a VM, to detect changes. */
 struct known {
     int64_t id;
     char name[];
@@ -255,7 +258,7 @@ vg_store_file_need_process(struct vg_store_file *file, const char *key, const ch
         return -1;
     if (found == 0)
         id = sqlite3_last_insert_rowid(file->db);
-    /* There are more of them than of others, and most do not come again. */
+    /* Processes are more numerous than other names, and most do not occur again. */
     if (g_hash_table_size(ids) >= PROCESSES_KNOWN_MAX)
         g_hash_table_remove_all(ids);
     known = g_malloc0(sizeof(*known) + 1);
@@ -274,7 +277,7 @@ execute(struct vg_store_file *file, const char *text, GError **err)
     return rc == SQLITE_OK ? 0 : set_error(file, rc, err);
 }
 
-/* The first column of a statement that is not worth being kept. */
+/* Returns the first column of a statement that is used only once. */
 static int
 store_file_get_int(struct vg_store_file *file, const char *text, int *ret, GError **err)
 {
@@ -297,8 +300,8 @@ vg_store_file_knows(const struct vg_store_file *file, enum vg_sql sql)
     return vg_sql_text(file->version, sql) != NULL;
 }
 
-/* Makes the newest version out of an older one, or of nothing. In one transaction, so that a file
- * has all of a version or nothing of it. */
+/* Upgrades an older or empty file to the newest version, in one transaction, so that it never
+ * contains a part of a version. */
 static int
 migrate(struct vg_store_file *file, GError **err)
 {
@@ -325,7 +328,7 @@ vg_store_file_upgrade(struct vg_store_file *file, GError **err)
     return file->version < vg_sql_newest_version() ? migrate(file, err) : 0;
 }
 
-/* Both of one moment: another connection may just be making the tables. */
+/* Reads version and tables in one transaction, as another connection may be creating the tables. */
 static int
 read_version(struct vg_store_file *file, int *ret_tables, GError **err)
 {
@@ -336,7 +339,7 @@ read_version(struct vg_store_file *file, int *ret_tables, GError **err)
     return execute(file, "COMMIT", err);
 }
 
-/* Before anything is changed. */
+/* Checks the version before anything is changed. */
 static int
 check_version(struct vg_store_file *file, GError **err)
 {
@@ -369,7 +372,7 @@ set_up(struct vg_store_file *file, GError **err)
 
     if (execute(file, pragmas, err) != 0)
         return -1;
-    /* What is there keeps its version until something is added. */
+    /* An existing file keeps its version until something is added. */
     if (file->writing && file->version == 0)
         return migrate(file, err);
     return 0;
@@ -378,8 +381,8 @@ set_up(struct vg_store_file *file, GError **err)
 static int
 open_db(struct vg_store_file *file, const char *vfs, enum vg_store_mode mode, GError **err)
 {
-    /* A connection that may not write could neither recover a log nor remove it at the end, so
-     * readers are only told not to (query_only). */
+    /* A read-only connection could neither recover a log nor remove it at the end. Readers
+     * therefore open the file for writing, and set query_only. */
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
     struct stat status;
 

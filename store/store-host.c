@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "model/event.h"
 
-/* The members are the columns of `host`, in their order. */
+/* The members are in the order of the columns of `host`. */
 G_STATIC_ASSERT(sizeof(struct vg_host_figures) == VG_SQL_HOST_COLUMNS * sizeof(int64_t));
 
 void
@@ -32,7 +32,7 @@ vg_store_host_add(struct vg_store_host *sum, const struct vg_store_host *more)
     }
 }
 
-/* Adds up how long the GPU requests of all VMs waited. Returns false if that is not known. */
+/* Sums up the waiting time of all VMs' GPU requests. Returns false if it is unknown. */
 static bool
 store_host_add_gpus(const GArray *vms, int64_t *ret_wait_ns)
 {
@@ -74,7 +74,7 @@ vg_store_host_add_window(struct vg_store_host *sum, const struct vg_window *wind
         figures.load_of_ns = length_ns;
         figures.load_us = (int64_t)(host->load[0] * (double)length_ns / VG_NS_PER_US + 0.5);
     }
-    /* Kernels before 5.13 have no "full" of CPUs, which is not kept. */
+    /* Kernels before 5.13 have no "full" pressure for CPUs. It is not stored. */
     if (pressure[VG_RESOURCE_CPU].some_ns >= 0 && pressure[VG_RESOURCE_MEMORY].full_ns >= 0 &&
         pressure[VG_RESOURCE_IO].full_ns >= 0) {
         figures.pressure_of_ns = length_ns;

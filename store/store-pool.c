@@ -17,7 +17,7 @@ struct vg_store_pool {
     char *directory;
     char *vfs;
     guint keep;
-    GPtrArray *files; /* struct vg_store_file; those that are free by last use, newest last */
+    GPtrArray *files; /* struct vg_store_file; the idle ones are sorted by last use, newest last */
 };
 
 vg_store_pool *
@@ -47,7 +47,7 @@ vg_store_pool_free(vg_store_pool *pool)
     g_free(pool);
 }
 
-/* Locked. A free connection to the file as it is now, or NULL. */
+/* Returns an idle connection to the current file, or NULL. Called under the lock. */
 static struct vg_store_file *
 find_free(vg_store_pool *pool, enum vg_store_kind kind, int64_t stamp)
 {
@@ -67,8 +67,8 @@ struct vg_store_file *
 vg_store_pool_get(vg_store_pool *pool, enum vg_store_kind kind, int64_t stamp,
                   enum vg_store_mode mode, GError **err)
 {
-    /* Opening stays under the lock: a file that is taken away between the opening of its database
-     * and of its log would leave a log behind that belongs to nothing. */
+    /* Open under the lock: if a file were removed between opening its database and its log, an
+     * orphaned log would remain. */
     VG_LOCK_SCOPE(&pool->lock);
     struct vg_store_file *file = find_free(pool, kind, stamp);
 
@@ -82,7 +82,7 @@ vg_store_pool_get(vg_store_pool *pool, enum vg_store_kind kind, int64_t stamp,
     return file;
 }
 
-/* Locked. Closes the free connections that were not used for longest. */
+/* Closes the idle connections with the oldest last use. Called under the lock. */
 static void
 close_surplus(vg_store_pool *pool)
 {
@@ -104,7 +104,7 @@ vg_store_pool_put(vg_store_pool *pool, struct vg_store_file *file, bool failed)
         return;
     VG_LOCK_SCOPE(&pool->lock);
     g_ptr_array_remove(pool->files, file);
-    /* What reads an older version would not see what the writer gives it. */
+    /* A reader of an older version would not see what the writer adds. */
     if (failed || file->doomed || file->version < vg_sql_newest_version()) {
         vg_store_file_close(file);
         return;
@@ -114,7 +114,7 @@ vg_store_pool_put(vg_store_pool *pool, struct vg_store_file *file, bool failed)
     close_surplus(pool);
 }
 
-/* Locked. */
+/* Called under the lock. */
 static void
 forget(vg_store_pool *pool, enum vg_store_kind kind, int64_t stamp)
 {
@@ -152,7 +152,7 @@ vg_store_pool_take_away(vg_store_pool *pool, enum vg_store_kind kind, int64_t st
         g_autofree char *to =
             suffix ? g_strdup_printf("%s/%s%s%s", pool->directory, name, suffix, parts[i]) : NULL;
         int status = to ? rename(from, to) : unlink(from);
-        /* A log without its database is thrown away by sqlite when it makes a new one. */
+        /* sqlite drops a log without a database when it creates a new one. */
         if (status != 0 && errno != ENOENT && i == 0)
             return vg_error_errno(err, errno, "cannot %s '%s'", to ? "rename" : "remove", from);
     }

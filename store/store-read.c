@@ -13,8 +13,8 @@
 /* ---- whose windows ---- */
 
 struct choice {
-    GHashTable *names; /* of sources; a set */
-    char *newest;      /* source of the newest window of the VM */
+    GHashTable *names; /* names of sources, used as a set */
+    char *newest;      /* the source of the VM's newest window */
     int64_t newest_ns;
 };
 
@@ -48,7 +48,7 @@ consider(struct choice *choice, const char *source, int64_t end_ns)
     choice->newest_ns = end_ns;
 }
 
-/* The end of the newest window of a source in a file, of the query's VM or of any. */
+/* Reads the end of a source's newest window in a file, for the query's VM or any VM. */
 static int
 newest_of(struct vg_store_reading *r, struct vg_store_file *file, int64_t source, int64_t vm,
           int64_t *ret_ns, GError **err)
@@ -83,7 +83,7 @@ find_newest(struct vg_store_reading *r, struct vg_store_file *file, void *data, 
         else if (found != 0)
             status = -1;
     }
-    /* Files come newest first: what is in an older one is older. */
+    /* Files are read newest first, so older files cannot have a newer window. */
     if (here.newest)
         consider(choice, here.newest, here.newest_ns);
     g_free(here.newest);
@@ -134,7 +134,7 @@ store_read_find_vm(struct vg_store_reading *r, struct vg_store_file *file, void 
     return id < 0 ? -1 : 0;
 }
 
-/* Was the VM ever stored? */
+/* Returns whether the store has, or ever had, windows of the VM. */
 static bool
 store_read_is_known(struct vg_store_reading *r, const GPtrArray *windows)
 {
@@ -165,7 +165,7 @@ compare_losses(const void *a, const void *b)
     return strcmp(x->aggressor, y->aggressor);
 }
 
-/* The buckets that the VM is in and that are asked for; they lose their lost_to. */
+/* Returns the requested buckets that contain the VM. Takes their lost_to. */
 static GArray *
 take_rows(struct vg_store_reading *r)
 {
@@ -203,8 +203,8 @@ store_read_compare_steps(const void *a, const void *b)
     return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
 }
 
-/* The buckets as steps of the host; they lose who measured them. Steps are whole, whatever of them
- * is in the period. */
+/* Returns the buckets as steps of the host. Takes their measured. Steps are complete, even those
+ * partly outside the period. */
 static GArray *
 store_read_take_steps(struct vg_store_reading *r)
 {
@@ -237,7 +237,7 @@ check_query(const struct vg_history_query *query, bool steps, GError **err)
     return 0;
 }
 
-/* The answer without the files that are known to be spoilt. */
+/* Makes the answer without the files known to be damaged. */
 static GArray *
 store_read_once(struct vg_store_reading *r, const GPtrArray *windows, GError **err)
 {
@@ -274,7 +274,7 @@ store_read_array(const char *directory, vg_store_pool *pool, const GPtrArray *wi
 
     if (check_query(query, steps, err) != 0)
         return NULL;
-    /* A file that is spoilt half-way is seen when half of it was added up. */
+    /* If damage is detected in the middle of a file, a part of the file was already added. */
     while (again) {
         g_autoptr(GError) bad = NULL;
         struct vg_store_reading r;

@@ -45,7 +45,7 @@ void
 vg_store_ring_put(struct vg_store_ring *ring, struct vg_store_window *take_window)
 {
     if (ring->windows.length >= ring->capacity) {
-        /* While the disk works this is the head. */
+        /* While the disk works, this is the head. */
         GList *link =
             ring->pending == ring->windows.length ? NULL : store_ring_find(ring, is_committed);
         if (!link && (link = store_ring_find(ring, is_idle))) {
@@ -77,7 +77,7 @@ vg_store_ring_next(struct vg_store_ring *ring, const GArray *skip_days)
 {
     guint pending = ring->pending;
 
-    /* From the newest back: those that wait are the last few, seldom all. */
+    /* Search backwards: normally only the newest windows are waiting. */
     struct vg_store_window *next = NULL;
     for (GList *link = ring->windows.tail; link && pending > 0; link = link->prev) {
         struct vg_store_window *window = link->data;
@@ -125,7 +125,7 @@ vg_store_ring_copy(const struct vg_store_ring *ring, bool all)
     guint left = all ? ring->windows.length : ring->pending;
     GPtrArray *copy = g_ptr_array_new_full(left, vg_store_window_unref);
 
-    /* The newest are those that wait: from the tail, into their places. */
+    /* The waiting windows are the newest: copy them from the tail to their positions. */
     g_ptr_array_set_size(copy, (int)left);
     for (GList *link = ring->windows.tail; link && left > 0; link = link->prev) {
         struct vg_store_window *window = link->data;

@@ -8,7 +8,7 @@
 #define MEMBER(name) offsetof(struct vg_store_sample, name)
 #define EXITS(n)     MEMBER(cpu.exits) + (n) * sizeof(uint64_t)
 
-/* Members in the order of the columns; all are integers of 8 bytes. */
+/* The members in the order of the columns. All are 8-byte integers. */
 static const size_t columns[] = {
     MEMBER(windows),           MEMBER(flags),
     MEMBER(cpu.observed_ns),   MEMBER(cpu.run_ns),
@@ -25,7 +25,7 @@ static const size_t columns[] = {
     EXITS(VG_EXIT_PAUSE),      EXITS(VG_EXIT_OTHER),
 };
 G_STATIC_ASSERT(G_N_ELEMENTS(columns) == VG_SQL_SAMPLE_COLUMNS);
-/* A member that is added has to get a column: all but blocked_ns have one. */
+/* A new member needs a column. Only blocked_ns has none. */
 G_STATIC_ASSERT(sizeof(struct vg_store_sample) == (VG_SQL_SAMPLE_COLUMNS + 1) * sizeof(int64_t));
 
 static int64_t *

@@ -14,10 +14,10 @@
  "entries, preemptions, wakeups, blocks, switches_out, unseen_migrations, clipped, exit_hlt, "     \
  "exit_io, exit_mmio, exit_page_fault, exit_interrupt, exit_msr, exit_cpuid, exit_hypercall, "     \
  "exit_preemption_timer, exit_pause, exit_other"
-/* The flags of any row that make sums of CPU time unknown: VG_CPU_NO_SWITCHES, NO_WAKEUPS and
+/* The flags of a row that make sums of CPU time unknown: VG_CPU_NO_SWITCHES, NO_WAKEUPS and
  * ABSENT_CPUS, shifted by VG_SAMPLE_LACKS_SHIFT. */
 #define SAMPLE_LACKS "max(flags & 4) | max(flags & 8) | max(flags & 128)"
-/* `windows` is also a column of sample, the first. */
+/* `windows` is also the first column of sample. */
 #define WIN_COLUMNS "id, begin_ns, end_ns, win.windows, lost_events"
 #define TEN_VALUES  "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
 #define IN_RANGE    " WHERE source = ?1 AND end_ns > ?2 AND end_ns <= ?3 "
@@ -64,7 +64,7 @@ static const char *const ts_1[VG_SQL_MAX] = {
     [VG_SQL_SAMPLES] = "SELECT " SAMPLE_COLUMNS ", vm FROM sample WHERE win = ?",
     [VG_SQL_LOST_ADD] = "INSERT INTO lost VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
                         "SET ns = ns + excluded.ns, count = count + excluded.count",
-    /* A row for each window even so: no step of it takes long. */
+    /* Returns a row even for a window without losses, so that no step takes long. */
     [VG_SQL_LOST_OF_VM] = "SELECT end_ns, aggressor, ns, count FROM win LEFT JOIN lost "
                           "ON lost.win = win.id AND vm = ?4" IN_RANGE "ORDER BY end_ns",
     [VG_SQL_LOSSES] = "SELECT vm, aggressor, ns, count FROM lost WHERE win = ?",
@@ -105,7 +105,7 @@ static const char *const ts_4[VG_SQL_MAX] = {
     [VG_SQL_HOST_ADD] = "INSERT INTO host VALUES (?, " TEN_VALUES "?, ?, ?, ?, ?)",
 };
 
-/* By version: what it has that those before have not. */
+/* The texts that each version adds to the previous ones. */
 static const char *const *const ts[] = {NULL, ts_1, ts_2, ts_3, ts_4};
 G_STATIC_ASSERT(G_N_ELEMENTS(ts) == G_N_ELEMENTS(scripts_ts));
 

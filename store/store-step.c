@@ -5,7 +5,7 @@
 
 #include "model/event.h"
 
-/* Adds to a step of the host what is no sum over VMs. */
+/* Adds the figures of a host's step that are not sums over VMs. */
 static void
 step_add_host(struct vg_history_step *step, const struct vg_store_win *win,
               const struct vg_store_host *host)
@@ -57,7 +57,7 @@ vg_store_step_add_win(struct vg_store_file *file, const struct vg_store_win *win
     status = sums ? vg_store_file_step(file, sums, err) : -1;
     if (status <= 0)
         return status;
-    /* NULL, where there was no VM, is 0. */
+    /* The sums are NULL, read as 0, if there was no VM. */
     step->vm_windows += sqlite3_column_int64(sums, 0);
     step->run_ns = vg_time_sum(step->run_ns, sqlite3_column_int64(sums, 1));
     step->preempt_ns = vg_time_sum(step->preempt_ns, sqlite3_column_int64(sums, 2));

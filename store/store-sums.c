@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Minutes out of windows and hours out of minutes. Always of what is committed, the whole period,
- * so that it may be done again at any time.
+ * Sums up windows to minutes, and minutes to hours. The input is always the committed data of an
+ * entire period, so that a sum can be repeated at any time.
  */
 #include "config.h"
 
@@ -10,17 +10,17 @@
 #include "store/store-total.h"
 #include "store/store-write.h"
 
-/* Periods that one call sums, so that its thread is heard of every second. */
+/* The maximum number of periods per call, so that the thread sends a heartbeat every second. */
 #define PERIODS_AT_ONCE 8
 
-/* Aggressors of a VM that sums name at least: a small one of each second may be a large one of the
- * hour. */
+/* The minimum number of a VM's aggressors in a sum: an aggressor that is small in each second may
+ * be large in an hour. */
 #define SUMS_LOST_TOP 16
 
 /* ---- reading ---- */
 
-/* Adds the windows of the file, of a source; only what they are, without who was in them, where
- * `bare`. */
+/* Adds the file's windows of a source. With `bare`, adds only the windows themselves, without
+ * VMs. */
 static int
 add_file(struct vg_store_total_reader *reader, int64_t source, int64_t from_ns, int64_t to_ns,
          bool bare, GError **err)
@@ -43,16 +43,16 @@ add_file(struct vg_store_total_reader *reader, int64_t source, int64_t from_ns, 
     return status;
 }
 
-/* A minute or an hour that is summed. */
+/* The minute or hour to sum up. */
 struct period {
     struct vg_store_writer *writer;
     struct vg_store_source *source;
-    enum vg_store_kind kind; /* of the parts */
+    enum vg_store_kind kind; /* the kind of the parts */
     int64_t from_ns;
     int64_t to_ns;
 };
 
-/* *ret_file: NULL if there is no such file. */
+/* *ret_file is NULL if there is no such file. */
 static int
 open_part(const struct period *period, int64_t stamp, struct vg_store_file **ret_file, GError **err)
 {
@@ -67,7 +67,7 @@ open_part(const struct period *period, int64_t stamp, struct vg_store_file **ret
     return -1;
 }
 
-/* *found: the file is there. */
+/* Sets *found to true if the file exists. */
 static int
 read_part(const struct period *period, int64_t stamp, bool bare, struct vg_store_total *sums,
           bool *found, GError **err)
@@ -109,7 +109,7 @@ insert_vm(struct vg_store_file *file, int64_t win, const struct vg_store_total *
     return vg_store_took_write(file, win, id, sums, vm->processes, took_top, err);
 }
 
-/* What was stored of the period before goes. */
+/* Deletes an earlier sum of the period. */
 static int
 delete_period(struct vg_store_file *file, const struct period *period, int64_t source, GError **err)
 {
@@ -117,7 +117,7 @@ delete_period(struct vg_store_file *file, const struct period *period, int64_t s
     sqlite3_stmt *range;
     int status;
 
-    /* At most one row, but for a file that somebody else has written into. */
+    /* There is at most one row, unless another program has written to the file. */
     do {
         range = vg_store_file_query(file, VG_SQL_WIN_RANGE, err, "iii", source, period->from_ns,
                                     period->to_ns);
@@ -132,8 +132,8 @@ delete_period(struct vg_store_file *file, const struct period *period, int64_t s
     return status;
 }
 
-/* A minute that began before this vgpud did was summed when the last one ended, whose processes are
- * nowhere else. */
+/* Retains the processes of a minute that started before this vgpud. The previous vgpud has summed
+ * it up at its end, and the processes are stored only there. */
 static int
 sums_keep_processes(struct vg_store_file *file, const struct period *period, int64_t source,
                     struct vg_store_total *sums, const struct vg_store_minute *minute, GError **err)
@@ -151,7 +151,7 @@ sums_keep_processes(struct vg_store_file *file, const struct period *period, int
     return status;
 }
 
-/* Completes the sums of windows by those processes that are still in memory. */
+/* Completes the sums of windows with the processes that are still in memory. */
 static int
 sums_complete(struct vg_store_file *file, const struct period *period, int64_t source,
               struct vg_store_total *sums, GError **err)
@@ -217,7 +217,7 @@ write_sums(const struct period *period, struct vg_store_total *sums, GError **er
     return vg_store_writer_done(period->writer, file, status);
 }
 
-/* The note goes: the sum is on disk. */
+/* Deletes the note after the sum is on disk. */
 static int
 clear_note(const struct period *period, int64_t stamp, GError **err)
 {
@@ -234,8 +234,9 @@ clear_note(const struct period *period, int64_t stamp, GError **err)
     return vg_store_writer_done(period->writer, file, status);
 }
 
-/* The files that have parts of the period. A minute that ends at midnight may have a window in the
- * next day's file: it is its end that counts. The minutes of an hour are all where they begin. */
+/* The files with parts of the period. A minute that ends at midnight may have a window in the next
+ * day's file, because a window's end determines its file. All minutes of an hour are in the file of
+ * its start. */
 struct period_files {
     int64_t stamps[2];
     guint n;
@@ -252,8 +253,8 @@ sums_read(const struct period *period, const struct period_files *files, bool ba
     return status;
 }
 
-/* The minute as it is in memory, if it is what the files have of it; NULL if not, or if that cannot
- * be read. Reading the windows of a hundred VMs again costs as much as writing them. */
+/* Returns the minute in memory if it equals the files' data, or NULL. Reading the windows of a
+ * hundred VMs again would cost as much as writing them. */
 static struct vg_store_total *
 sums_in_memory(const struct period *period, const struct period_files *files)
 {
@@ -287,7 +288,7 @@ sum_period(const struct period *period, GError **err)
     vg_store_total_init(&sums);
     if (!in_memory)
         status = sums_read(period, &files, false, &sums, &found, err);
-    /* Where what was summed is gone, the old sum is all there is. */
+    /* If the input no longer exists, the old sum remains. */
     if (status == 0 && (in_memory || found))
         status = write_sums(period, in_memory ? in_memory : &sums, err);
     vg_store_total_clear(&sums);
@@ -296,7 +297,8 @@ sum_period(const struct period *period, GError **err)
     return status;
 }
 
-/* The first of the noted periods behind that which failed last: others may do better. */
+/* Returns the index of the first noted period after the last failed one, so that others are not
+ * blocked. */
 static guint
 first_to_sum(const struct vg_store_source *source, enum vg_store_kind kind)
 {
@@ -308,8 +310,8 @@ first_to_sum(const struct vg_store_source *source, enum vg_store_kind kind)
     return i;
 }
 
-/* The noted periods of a source in files of this kind, but for that in which current_ns is; at most
- * *budget of them. 0, or 1 when the budget was used up before all was done. */
+/* Sums up the noted periods of a source in files of this kind, except the one that contains
+ * current_ns. Returns 1 if *budget is used up before all are done, otherwise 0. */
 static int
 sum_source(struct vg_store_writer *writer, struct vg_store_source *source, enum vg_store_kind kind,
            bool all, int *budget, GError **err)
@@ -356,8 +358,8 @@ vg_store_write_sums(struct vg_store_writer *writer, bool all, GError **err)
     int status = 0;
     struct vg_store_failed first = {.kind = VG_STORE_KIND_MAX};
 
-    /* Minutes of all sources, then hours: these are made of those. One that fails does not stop the
-     * others. */
+    /* Minutes of all sources come first, since hours are computed from them. A failure does not
+     * stop the others. */
     for (enum vg_store_kind kind = VG_STORE_WINDOWS; kind < VG_STORE_HOURS && status < 1; kind++) {
         g_hash_table_iter_init(&iter, writer->sources);
         while (status < 1 && g_hash_table_iter_next(&iter, NULL, &source)) {

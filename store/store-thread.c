@@ -14,20 +14,20 @@
 
 #define DAY_NS (86400 * VG_NS_PER_S)
 
-/* The thread is heard of this often. */
+/* The interval of heartbeats. */
 #define BEAT_NS (500 * VG_NS_PER_MS)
 
-/* How long what waits may hold up the end. */
+/* The maximum time for waiting data at the end. */
 #define END_NS (3 * VG_NS_PER_S)
 
 #define CLEAN_PAUSE_NS (3600 * VG_NS_PER_S)
 #define BYTES_PAUSE_NS (60 * VG_NS_PER_S)
 
-/* A store that is new is looked at sooner: nobody is to be told for a minute that it is empty. */
+/* A new store is measured sooner, so that it is not reported as empty for a minute. */
 #define NEW_WINDOWS        60
 #define NEW_BYTES_PAUSE_NS (5 * VG_NS_PER_S)
 
-/* Names tried for a file that is moved aside. */
+/* The maximum number of damaged files of the same name. */
 #define CORRUPT_MAX 1000
 
 /* ---- trouble ---- */
@@ -40,7 +40,7 @@ may_try(vg_store *store, enum vg_store_part part)
     return !trouble->failing || vg_clock_monotonic_ns() >= trouble->retry_ns;
 }
 
-/* The thread. Frees the error. */
+/* Records a failure. Called on the thread. Frees the error. */
 static void
 store_thread_fail(vg_store *store, enum vg_store_part part, GError *take_error)
 {
@@ -84,8 +84,8 @@ succeed(vg_store *store, enum vg_store_part part)
         vg_log_turn(&trouble->turns, VG_LOG_NOTICE, VG_LOG_TAG, "writing of sums resumed");
 }
 
-/* A damaged file is moved aside, so that a new one can be begun. false: it is not that, or it
- * cannot be moved. */
+/* Moves a damaged file aside, so that a new one can be created. Returns false for other errors, or
+ * if the file cannot be moved. */
 static bool
 move_aside(vg_store *store, enum vg_store_kind kind, int64_t stamp, const GError *error)
 {
@@ -128,7 +128,7 @@ static const enum vg_stored store_thread_stored[] = {
     [VG_STORE_HOURS] = VG_STORED_HOURS,
 };
 
-/* Days that are kept of a kind. */
+/* Returns for how many days files of a kind are retained. */
 static int64_t
 days_of(vg_store *store, enum vg_store_kind kind)
 {
@@ -140,8 +140,8 @@ days_of(vg_store *store, enum vg_store_kind kind)
     return CLAMP(days, 1, VG_STORE_TIME_LIMIT / DAY_NS);
 }
 
-/* A clock that is years ahead at boot must not take everything with it: it counts only once
- * something has been stored by it. */
+/* Returns the newest time in the store, which limits the current time: a clock that is years ahead
+ * at boot must not delete everything. */
 static int64_t
 newest_of(vg_store *store, enum vg_store_kind kind, const GArray *stamps)
 {
@@ -155,14 +155,14 @@ newest_of(vg_store *store, enum vg_store_kind kind, const GArray *stamps)
     return newest_ns;
 }
 
-/* What has not been needed for so long goes: neither its time nor its last change are within the
- * days to be kept. A recording of long ago can so be looked at for as long as one of today. */
+/* Returns whether a file can be removed: neither its period nor its last change is within the
+ * retained days. A recording of an old period is thus retained as long as one of today. */
 static bool
 is_past(vg_store *store, enum vg_store_kind kind, int64_t stamp, int64_t now_ns)
 {
     const int64_t kept_ns = days_of(store, kind) * DAY_NS;
 
-    /* Nothing is as old as that; now_ns is INT64_MIN if the files have gone meanwhile. */
+    /* No file is that old. now_ns is INT64_MIN if the files were removed in the meantime. */
     if (now_ns < INT64_MIN + kept_ns)
         return false;
     const int64_t limit_ns = now_ns - kept_ns;
@@ -202,7 +202,7 @@ remove_old(vg_store *store)
     }
 }
 
-/* Is the directory there, and ours? */
+/* Returns 0 if the directory exists and is locked by this vgpud. */
 static int
 hold_directory(vg_store *store, GError **err)
 {
@@ -228,7 +228,7 @@ measure_bytes(vg_store *store)
 
 /* ---- what the thread does ---- */
 
-/* false: the thread is to end, and has tried for long enough. */
+/* Returns false if the thread is to end and has tried for long enough. */
 static bool
 has_time(vg_store *store)
 {
@@ -247,7 +247,7 @@ try_sums(vg_store *store, bool all, GError **err)
     store->recovered = store->recovered || vg_store_writer_recover(writer, &error) == 0;
     if (!error)
         return vg_store_write_sums(writer, all, err);
-    /* A damaged file is moved aside at once. One that cannot be read does not stop the others. */
+    /* A damaged file is moved aside immediately. An unreadable file does not stop the others. */
     struct vg_store_failed failed = writer->failed;
     if (!g_error_matches(error, VG_ERROR, VG_E_INVALID))
         (void)!vg_store_write_sums(writer, all, NULL);
@@ -256,7 +256,7 @@ try_sums(vg_store *store, bool all, GError **err)
     return -1;
 }
 
-/* Minutes and hours whose time has come; all: also those that go on. */
+/* Writes the sums of completed minutes and hours, or with `all` also of current ones. */
 static void
 write_sums(vg_store *store, bool all)
 {
@@ -274,7 +274,7 @@ write_sums(vg_store *store, bool all)
         store_thread_fail(store, VG_PART_SUMS, error);
         return;
     }
-    /* What the damaged file had is summed again, as far as there is something finer. */
+    /* The damaged file's sums are computed again, as far as finer data exists. */
     g_error_free(error);
     store->recovered = false;
     store->sums_left = true;
@@ -290,7 +290,7 @@ log_committed(vg_store *store, const struct vg_store_window *window)
            "window committed end_ns=%" PRId64 " vms=%u", window->end_ns, window->cast->n_slots);
 }
 
-/* 0: on disk. */
+/* Returns 0 if the window is on disk. */
 static int
 write_window(vg_store *store, const struct vg_store_window *window, GError **err)
 {
@@ -310,8 +310,8 @@ write_window(vg_store *store, const struct vg_store_window *window, GError **err
     return status;
 }
 
-/* The next window that waits and is of none of these days; false: none. *err: it failed, and its
- * day is one of them now. */
+/* Writes the next waiting window of another day than these. Returns false if there is none. On
+ * failure, sets *err and adds its day. */
 static bool
 write_next(vg_store *store, GArray *failed_days, GError **err)
 {
@@ -332,7 +332,7 @@ write_next(vg_store *store, GArray *failed_days, GError **err)
     return true;
 }
 
-/* Writes windows until none waits. A day that fails does not hold up the others. */
+/* Writes windows until none is waiting. A day that fails does not delay the others. */
 static void
 write_windows(vg_store *store)
 {
@@ -357,7 +357,7 @@ write_windows(vg_store *store)
         succeed(store, VG_PART_WINDOWS);
 }
 
-/* Whatever is due. */
+/* Performs all due work. */
 static void
 work(vg_store *store)
 {
@@ -373,7 +373,7 @@ work(vg_store *store)
     write_windows(store);
     if (has_time(store))
         write_sums(store, false);
-    /* Not before what is noted as not yet summed has been, as far as that works. */
+    /* Only after all noted sums were written, as far as this is possible. */
     if (now >= store->next_clean_ns && !store->sums_left) {
         store->next_clean_ns = now + CLEAN_PAUSE_NS;
         remove_old(store);
@@ -387,7 +387,7 @@ work(vg_store *store)
     }
 }
 
-/* Until there is something to do. */
+/* Waits until there is work. */
 static void
 wait_for_work(vg_store *store)
 {
@@ -405,7 +405,8 @@ wait_for_work(vg_store *store)
         vg_cond_wait_until(&store->work, &store->lock, vg_clock_monotonic_ns() + pause);
 }
 
-/* One more try, however long ago the last one was, and what is not yet a whole minute or hour. */
+/* Makes a last attempt, whenever the previous one was, and writes the sums of incomplete minutes
+ * and hours. */
 static void
 store_thread_finish(vg_store *store)
 {

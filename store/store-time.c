@@ -45,8 +45,8 @@ vg_store_period_begin(int64_t t_ns, int64_t unit_ns)
     return floor_div(t_ns, unit_ns) * unit_ns;
 }
 
-/* Days since the epoch of a date, and back, in the Gregorian calendar whose years begin in March,
- * so that the day that comes and goes is the last one; an era is 400 years. */
+/* Convert between dates and days since the epoch, in the Gregorian calendar with years that start
+ * in March, so that the leap day is the last day. An era has 400 years. */
 static int64_t
 days_of(int64_t year, int64_t month, int64_t day)
 {
@@ -132,7 +132,7 @@ vg_store_parse_name(const char *name, enum vg_store_kind *ret_kind, int64_t *ret
             stamp = days_of(number / 10000, number / 100 % 100, number % 100);
         else if (kind == VG_STORE_MINUTES)
             stamp = number / 100 * 12 + number % 100 - 1;
-        /* A month 13, a sign, a letter: all would be written otherwise. */
+        /* Names with a month 13, a sign or a letter would be written differently. */
         if (strcmp(vg_store_file_name(kind, stamp, again), name) != 0)
             continue;
         *ret_kind = kind;

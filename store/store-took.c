@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-/* Processes of a VM, or of the host, that are summed up side by side. */
+/* The maximum number of processes of a VM or host that are summed up at the same time. */
 #define TOOK_ROWS_MAX 512
 
 static void
@@ -40,12 +40,12 @@ vg_store_took_add_window(struct vg_store_total *total, const struct vg_store_win
 
 /* ---- files ---- */
 
-/* Most ns first, and no more than these. */
+/* Sorts by time in descending order, and cuts the list to this length. */
 static void
 took_cut(GArray *processes, int64_t top)
 {
     vg_store_losses_cut(processes, top);
-    /* All others together are told by host:user itself. */
+    /* host:user itself includes all others. */
     if (processes->len > top)
         g_array_set_size(processes, (guint)top);
 }
@@ -66,9 +66,9 @@ took_compare_most(const void *a, const void *b)
     return (x->aggressor > y->aggressor) - (x->aggressor < y->aggressor);
 }
 
-/* In a long time there may be any number of processes. As in model/process-sum.h those leave that
- * took least at most, half of the rows at a time, and who comes then may have been one of them. So
- * the order in which they come keeps none away that took more than others. */
+/* A long period may have any number of processes. As in model/process-sum.h, half of the rows is
+ * dropped at a time: those with the smallest maximum. A new process may have been among them, which
+ * error_ns records. So no order of arrival excludes a process that took more than others. */
 static void
 took_add(struct vg_store_total *total, GArray *processes, int64_t *floor_ns, const char *key,
          int64_t ns, uint64_t count)
@@ -112,7 +112,7 @@ vg_store_took_read(struct vg_store_total_reader *reader, int64_t win, GError **e
         }
         struct vg_store_total_vm *vm =
             id > 0 ? g_hash_table_lookup(reader->vms, (void *)(intptr_t)id) : NULL;
-        /* Of a VM that has no sample in it there is nothing. */
+        /* If the VM has no sample in this window, there is nothing to add. */
         if (id > 0 && !vm)
             continue;
         took_add(reader->total, vm ? vm->processes : reader->total->processes,

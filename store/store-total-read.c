@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Adds rows of files to a total.
+ * Adds the rows of files to a total.
  */
 #include "config.h"
 
@@ -17,7 +17,7 @@ total_vm_of_id(struct vg_store_total_reader *reader, int64_t id, int64_t at_ns, 
     sqlite3_stmt *statement = vg_store_file_query(reader->file, VG_SQL_VM_NAME, err, "i", id);
     if (!statement || vg_store_file_step(reader->file, statement, err) < 0)
         return NULL;
-    /* A row that names nobody cannot be: it would be damage that sqlite does not see. */
+    /* A row without a name would be damage that sqlite does not detect. */
     if (sqlite3_data_count(statement) == 0) {
         vg_error(err, VG_E_INVALID, "cannot read '%s': it has no VM with the id %" G_GINT64_FORMAT,
                  reader->file->path, id);

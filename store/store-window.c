@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Numbers of aggressors in packed windows: 0 "rest", then the kinds but VM, then slots. */
+/* The numbers of aggressors in packed windows: 0 for "rest", then the kinds except VM, then
+ * slots. */
 #define FIRST_SLOT (VG_AGGRESSOR_HOST_UNKNOWN + 1)
 G_STATIC_ASSERT(VG_AGGRESSOR_VM == 0);
 
@@ -36,7 +37,7 @@ vg_store_losses_add(GArray *losses, uint32_t aggressor, int64_t ns, uint64_t cou
     g_array_append_val(losses, loss);
 }
 
-/* Rest is last whatever it has. */
+/* The rest always comes last. */
 static int
 compare_losses(const void *a, const void *b)
 {
@@ -183,7 +184,7 @@ get_number(struct vg_store_cursor *cursor)
     }
 }
 
-/* Both structs are 8-byte integers from end to end. */
+/* Both structures consist of 8-byte integers only. */
 #define SAMPLE_NUMBERS (sizeof(struct vg_store_sample) / sizeof(uint64_t))
 
 static void
@@ -222,7 +223,7 @@ vg_store_window_next(struct vg_store_cursor *cursor, struct vg_store_sample *ret
 
 /* ---- windows ---- */
 
-/* Number of who is named in an entry of the window. */
+/* Returns the number of the aggressor in an entry of the window. */
 static uint32_t
 aggressor_of(const struct vg_store_cast *cast, const struct vg_lost_to *lost)
 {
@@ -235,7 +236,7 @@ aggressor_of(const struct vg_store_cast *cast, const struct vg_lost_to *lost)
     return VG_AGGRESSOR_HOST_UNKNOWN;
 }
 
-/* Sample and losses of one slot: the sum of its processes. */
+/* Collects the sample and losses of a slot, summed up over its processes. */
 static void
 store_window_collect(const struct vg_window *window, const struct vg_store_cast *cast, guint slot,
                      guint from, struct vg_store_sample *ret, GArray *losses)
@@ -259,7 +260,7 @@ store_window_collect(const struct vg_window *window, const struct vg_store_cast 
             vg_store_losses_add(losses, aggressor_of(cast, lost), lost->ns, lost->count);
         }
         if (cast->n_slots == cast->n_samples)
-            break; /* nobody shares a slot */
+            break; /* no other process shares a slot */
     }
     ret->windows = 1;
 }
@@ -276,7 +277,7 @@ store_window_add_took(GArray *all, guint slot, const GArray *processes, guint to
     for (guint i = 0; i < MIN(processes->len, top); i++) {
         const struct vg_lost_process *process =
             &g_array_index(processes, struct vg_lost_process, i);
-        /* One that has no name was gone before anybody could ask for it. */
+        /* A process without a name ended before its name could be read. */
         if (!process->comm[0])
             continue;
         struct vg_store_took took = {slot, vg_store_took_key(process->comm, process->cgroup),
@@ -285,8 +286,8 @@ store_window_add_took(GArray *all, guint slot, const GArray *processes, guint to
     }
 }
 
-/* The processes behind host:user, most ns first in each process of a VM; and the host's programs by
- * CPU time, if they were read in this window. */
+/* Lists the processes behind host:user, sorted by time in descending order for each process of a
+ * VM, and the host's programs by CPU time, if they were read in this window. */
 static GArray *
 store_window_took(const struct vg_window *window, const struct vg_store_cast *cast)
 {

@@ -9,7 +9,8 @@
 #include "store/store-row.h"
 #include "store/store-took.h"
 
-/* Connections that stay open: two days around midnight, minutes, hours, and state.db. */
+/* The number of connections that stay open: two days around midnight, minutes, hours, and
+ * state.db. */
 #define KEEP_OPEN 4
 
 /* ---- sources ---- */
@@ -110,7 +111,8 @@ vg_store_writer_done(struct vg_store_writer *writer, struct vg_store_file *file,
 
 /* ---- recovery ---- */
 
-/* Sums that were in a file which is gone, or was moved aside, are made again. */
+/* Notes the sums that were lost with a file that is missing or was moved aside, so that they are
+ * computed again. */
 static int
 note_missing(struct vg_store_writer *writer, struct vg_store_file *file, GError **err)
 {
@@ -172,8 +174,8 @@ vg_store_writer_recover(struct vg_store_writer *writer, GError **err)
 
 /* ---- what a window replaces ---- */
 
-/* Deletes what the source has in this file of begin < t <= end. *ret_next: where what comes after
- * begins, INT64_MAX if nothing does. */
+/* Deletes the source's windows in begin < t <= end from this file. *ret_next is the start of the
+ * next window, or INT64_MAX. */
 static int
 delete_overlaps(struct vg_store_file *file, struct vg_store_source *source, int64_t source_id,
                 const struct vg_store_window *window, int64_t *ret_next, GError **err)
@@ -210,7 +212,8 @@ delete_overlaps(struct vg_store_file *file, struct vg_store_source *source, int6
     return status;
 }
 
-/* In the file of another day than the window's. *ret_more: later days may have something. */
+/* Deletes the overlapped windows from another day's file. *ret_more is true if later days may have
+ * some. */
 static int
 replace_in_day(struct vg_store_writer *writer, int64_t stamp, struct vg_store_source *source,
                const struct vg_store_window *window, bool *ret_more, GError **err)
@@ -221,7 +224,7 @@ replace_in_day(struct vg_store_writer *writer, int64_t stamp, struct vg_store_so
     int64_t next = INT64_MAX;
 
     if (!file) {
-        /* What a newer version has stored is not for us to change. */
+        /* Data stored by a newer version must not be changed. */
         if (g_error_matches(error, VG_ERROR, VG_E_CONFLICT)) {
             g_error_free(error);
             return 0;
@@ -242,7 +245,8 @@ replace_in_day(struct vg_store_writer *writer, int64_t stamp, struct vg_store_so
     return vg_store_writer_done(writer, file, status);
 }
 
-/* After the window itself is on disk, so that a crash in between loses nothing. */
+/* Deletes the overlapped windows in other files. The window itself must be on disk before, so that
+ * a crash in between loses nothing. */
 static int
 replace_elsewhere(struct vg_store_writer *writer, struct vg_store_source *source,
                   const struct vg_store_window *window, GError **err)
@@ -264,8 +268,8 @@ replace_elsewhere(struct vg_store_writer *writer, struct vg_store_source *source
     return -1;
 }
 
-/* Where the windows of a source end, over all days: what comes later needs no look at the others. A
- * day that cannot be read now may have anything. */
+/* Determines the end of a source's newest window over all days. Later windows overlap no others. A
+ * day that cannot be read may contain anything. */
 static void
 look_up_newest(struct vg_store_writer *writer, struct vg_store_source *source)
 {
@@ -378,8 +382,8 @@ vg_store_source_minute(const struct vg_store_source *source, int64_t end_ns)
     return NULL;
 }
 
-/* The window is on disk. One that does not follow the last one begins the minute anew: who took CPU
- * time in those before is not known any more. */
+/* Adds a stored window to the current minute. A window that does not follow the previous one
+ * restarts the minute: the processes of earlier windows are no longer known. */
 static void
 store_write_add_minute(struct vg_store_source *source, const struct vg_store_window *window)
 {
@@ -412,7 +416,7 @@ vg_store_write_window(struct vg_store_writer *writer, const struct vg_store_wind
     if (!source->looked_up)
         look_up_newest(writer, source);
     if (write_window(writer, source, window, err) != 0) {
-        /* A COMMIT that failed may have come to the disk, and a file may be another one soon. */
+        /* A failed COMMIT may have reached the disk, and a file may be replaced soon. */
         source->looked_up = false;
         return -1;
     }

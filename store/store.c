@@ -14,7 +14,7 @@
 
 #define VG_LOG_TAG "store"
 
-/* Connections for reading that stay open while nobody reads. */
+/* The number of idle reading connections that stay open. */
 #define KEEP_READERS 4
 
 vg_store *
@@ -70,7 +70,8 @@ vg_store_free(vg_store *store)
     g_free(store);
 }
 
-/* Epoch times of a window; false: there is nothing to store, or no file could have its name. */
+/* Converts the times of a window to the epoch. Returns false if there is nothing to store, or if no
+ * file name could represent the time. */
 static bool
 epoch_times(const struct vg_window *window, int64_t offset_ns, int64_t *ret_begin_ns,
             int64_t *ret_end_ns)
@@ -188,14 +189,14 @@ store_read(vg_store *store, store_reader *read, const struct vg_history_query *q
         g_propagate_error(err, g_steal_pointer(&failed));
         return NULL;
     }
-    /* What the disk does not answer, or not any more because a spoilt file was moved aside, may
-     * still be in memory. */
+    /* Data that is unreadable on disk, or was in a damaged file that was moved aside, may still be
+     * in memory. */
     if (query->left_out)
         g_ptr_array_set_size(query->left_out, 0);
     g_autoptr(GPtrArray) all = windows_in_memory(store, true);
     g_autoptr(GError) failed_again = NULL;
     GArray *kept = read(store->directory, store->readers, all, query, &failed_again, &ignored);
-    /* What is missing in the second answer counts: a first failure may have been of a moment. */
+    /* The second answer decides what is missing: the first failure may have been temporary. */
     if (kept && (failed_again ? kept->len > 0 : failed || kept->len > 0 || !rows)) {
         if (failed_again)
             vg_log_warn_limited("part of the history cannot be read and is missing: %s",
@@ -235,7 +236,7 @@ vg_store_read_host(vg_store *store, const struct vg_history_query *query, GError
         vg_store_read_total(store->directory, store->readers, waiting, query, &failed);
 
     if (failed && !g_error_matches(failed, VG_ERROR, VG_E_TIMEOUT)) {
-        /* What the disk does not answer may still be in memory. */
+        /* Data that is unreadable on disk may still be in memory. */
         g_autoptr(GPtrArray) all = windows_in_memory(store, true);
         g_clear_error(&failed);
         g_clear_pointer(&host, vg_history_host_free);
