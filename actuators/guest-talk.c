@@ -150,7 +150,7 @@ vg_guest_talk_proxy(vg_guest_talk *talk, int64_t id, const char *at, const char 
     return talk_line_of(object);
 }
 
-/* ---- words of a stranger ---- */
+/* ---- untrusted text ---- */
 
 static void
 talk_append_hooks(GString *text, json_object *object)

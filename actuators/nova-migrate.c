@@ -370,7 +370,7 @@ migrate_watch(struct migrate *migrate, GError **err)
     }
 }
 
-/* ---- asking for it ---- */
+/* ---- requesting the migration ---- */
 
 static char *
 migrate_body(const struct vg_nova_migration *migration)

@@ -20,7 +20,7 @@ vg_nova_may_pass(const GError *error)
            g_error_matches(error, VG_ERROR, VG_E_BUSY);
 }
 
-/* ---- looking ---- */
+/* ---- the state of an instance ---- */
 
 void
 vg_nova_server_clear(struct vg_nova_server *server)

@@ -323,7 +323,7 @@ session_take_version(vg_nova *nova, json_object *document, GError **err)
     return 0;
 }
 
-/* ---- asking nova ---- */
+/* ---- requests ---- */
 
 static void
 session_add_headers(const vg_nova *nova, struct vg_nova_exchange *exchange)

@@ -167,7 +167,7 @@ vg_virt_host_devices(vg_virt_host *host, virDomainPtr domain, unsigned flags, GE
     return xml ? vg_domain_devices_read(xml, err) : NULL;
 }
 
-/* ---- looking ---- */
+/* ---- the state of a domain ---- */
 
 static const char *
 look_pause_words(int reason)

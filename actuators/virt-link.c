@@ -163,7 +163,7 @@ worker_run(vg_thread *self, void *arg)
     worker_unref(worker);
 }
 
-/* ---- giving up ---- */
+/* ---- abandoning a job ---- */
 
 /* Abandons the worker and its thread. Called with the worker's lock, which it releases. */
 static void

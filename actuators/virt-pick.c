@@ -492,7 +492,7 @@ vg_virt_host_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray 
     return result;
 }
 
-/* ---- who else has them ---- */
+/* ---- other users of the devices ---- */
 
 /* Returns whether a domain has a device with this address, or with this alias if there is no
  * address. */

@@ -113,7 +113,7 @@ verbs_copy_named(struct verbs_job *job, const struct vg_named_device *named, siz
                                                  .slots = named[i].slots};
 }
 
-/* ---- looking ---- */
+/* ---- querying a domain ---- */
 
 static int
 verbs_do_look(struct vg_virt_job *base, vg_virt_host *host, GError **err)

@@ -24,7 +24,7 @@ struct use {
     const struct vg_gpu_sample *gpu;
 };
 
-/* ---- which GPUs there are ---- */
+/* ---- the list of GPUs ---- */
 
 /* Creates an id. Recorded names may not be UTF-8, but JSON must be. */
 static char *
@@ -93,7 +93,7 @@ vg_doc_gpu_ids(const vg_view *view)
     return ids;
 }
 
-/* ---- who uses one ---- */
+/* ---- users of a GPU ---- */
 
 static int64_t
 length_of(const struct vg_window *window)

@@ -213,7 +213,7 @@ vg_handle_start_migration(struct vg_request *request)
     request->job = migration_run_start;
 }
 
-/* ---- looking, turning back ---- */
+/* ---- reading, aborting ---- */
 
 /* Reads the query's peer, or NULL. Returns false after setting the answer. */
 static bool

@@ -267,7 +267,7 @@ cmd_events_on_event(void *data, const struct vg_client_event *event)
     return !events_are_enough(args);
 }
 
-/* ---- what is kept ---- */
+/* ---- stored events ---- */
 
 /* Prints the events of a page. */
 static int

@@ -29,7 +29,7 @@ struct migrate_args {
     bool no_agent;
 };
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static int
 migrate_add_plan(vg_client *client, const char *plan, json_object *body, GError **err)

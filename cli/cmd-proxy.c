@@ -176,7 +176,7 @@ proxy_limit(void *data, vg_client *client, GError **err)
     return proxy_print(args, document, err);
 }
 
-/* ---- having programs go on elsewhere ---- */
+/* ---- moving programs to another proxy ---- */
 
 static const struct vg_column move_columns[] = {
     {"PID", "pid", VG_CELL_COUNT, false},

@@ -148,7 +148,7 @@ doctor_bytes(double bytes)
     return g_strjoinv(" ", parts);
 }
 
-/* ---- what measures ---- */
+/* ---- measuring ---- */
 
 /* vgpud reports optional parts without data as ready. */
 static enum vg_health
@@ -248,7 +248,7 @@ doctor_add_engine(json_object *checks, json_object *host, json_object *part)
                       vms == 1 ? "" : "s");
 }
 
-/* ---- what keeps it ---- */
+/* ---- storing ---- */
 
 double
 vg_doctor_metric(const char *metrics, const char *name)
@@ -323,7 +323,7 @@ doctor_add_acting(json_object *checks, json_object *host, json_object *libvirt)
         vg_doctor_add(checks, "acting", VG_HEALTH_OK, NULL, "enabled: VMs may be moved");
 }
 
-/* ---- what it costs ---- */
+/* ---- cost ---- */
 
 static void
 doctor_add_costs(json_object *checks, json_object *host, const char *metrics)

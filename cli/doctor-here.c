@@ -245,7 +245,7 @@ here_check_config(json_object *checks)
                       err->message);
 }
 
-/* ---- what it needs ---- */
+/* ---- requirements ---- */
 
 static void
 here_check_bpf(json_object *checks, const char *root)

@@ -52,7 +52,7 @@ struct libvirt_call {
     int error;
 };
 
-/* ---- asking ---- */
+/* ---- calls ---- */
 
 static char *
 libvirt_path(const char *root, const char *socket)

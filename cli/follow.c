@@ -66,7 +66,7 @@ vg_follow_die_if_caught(void)
     raise(SIGINT);
 }
 
-/* ---- what vgpud says ---- */
+/* ---- vgpud's answers ---- */
 
 void
 vg_follow_clear(vg_follow *follow)
@@ -348,7 +348,7 @@ vg_follow_to_end(vg_client *client, FILE *to, double timeout_s, vg_follow *follo
     return status;
 }
 
-/* ---- what came of it ---- */
+/* ---- the result ---- */
 
 int
 vg_follow_result(const vg_follow *follow, enum vg_migration_state wanted, FILE *to, GError **err)

@@ -121,7 +121,7 @@ refuse_command(const char *name)
     return VG_EXIT_USAGE;
 }
 
-/* ---- what stands before the command ---- */
+/* ---- options before the command ---- */
 
 /* Options that may also precede the command. All of them except the last one have an argument. */
 static const char *const early_options[] = {

@@ -139,7 +139,7 @@ bars_copy_line(const struct vg_migration_progress *progress, int width)
     return g_strdup_printf("%*s%s", CLAMP(room, 0, NAME_WIDTH), "", line);
 }
 
-/* ---- what has ended ---- */
+/* ---- finished steps ---- */
 
 static int64_t
 bars_took_ns(const struct vg_migration_step *step)
@@ -227,7 +227,7 @@ bars_tell(struct vg_move_bars *bars, const vg_migration *move, const struct vg_m
         bars_tell_ended(bars, step, move);
 }
 
-/* ---- what goes on ---- */
+/* ---- the running step ---- */
 
 /* Sets the start of the running step (CLOCK_MONOTONIC). A step seen to start has just started. For
  * a step that was already running, only the other host's clock shows the time since its start. */

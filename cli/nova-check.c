@@ -303,7 +303,7 @@ nova_take(struct nova_asking *asking)
     }
 }
 
-/* ---- what nova makes of it ---- */
+/* ---- nova's evaluation ---- */
 
 struct nova_opinion {
     json_object *row; /* borrowed */

@@ -245,7 +245,7 @@ may_pass(const GError *error)
            g_error_matches(error, VG_ERROR, VG_E_TIMEOUT);
 }
 
-/* ---- names that are not whole ---- */
+/* ---- incomplete names ---- */
 
 /* Returns the name or id of an item that starts with a text, or NULL. It is borrowed. */
 static const char *

@@ -41,7 +41,7 @@ apply_body(const vg_plan *plan, const struct vg_plan_action *action)
     return body;
 }
 
-/* ---- what came of it ---- */
+/* ---- the result ---- */
 
 /* Adds an entry for an action: the action, its result, and vgpud's text. */
 static void

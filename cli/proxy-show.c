@@ -94,7 +94,7 @@ show_row(json_object *rows, json_object *shown, const char *what)
     return row;
 }
 
-/* ---- what it gets ---- */
+/* ---- use ---- */
 
 static void
 show_complete(json_object *shown, const char *vm)
@@ -126,7 +126,7 @@ show_add_times(json_object *rows, json_object *shown)
     }
 }
 
-/* ---- what it may have ---- */
+/* ---- limits ---- */
 
 /* Returns the maximum over the programs. */
 static int64_t
@@ -181,7 +181,7 @@ show_add_limits(json_object *rows, json_object *shown)
                    "no wait");
 }
 
-/* ---- what went wrong ---- */
+/* ---- problems ---- */
 
 static void
 show_add_note(json_object *rows, json_object *shown, const char *what, const char *member)
@@ -196,7 +196,7 @@ show_add_note(json_object *rows, json_object *shown, const char *what, const cha
     vg_json_add_string(row, "last", json_object_get_string(vg_output_member(note, "last")));
 }
 
-/* ---- all of it ---- */
+/* ---- the tables ---- */
 
 /* Adds the guest's state to each row of places. */
 static void

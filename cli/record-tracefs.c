@@ -211,7 +211,7 @@ count_lost(const struct tracefs *tracefs)
     return lost;
 }
 
-/* ---- the way ---- */
+/* ---- the method ---- */
 
 static void
 tracefs_free(void *way)

@@ -37,7 +37,7 @@ struct making {
     int64_t host_exec_ns;
 };
 
-/* ---- what is it? ---- */
+/* ---- recognising a trace ---- */
 
 bool
 vg_stream_is_trace(const char *path)

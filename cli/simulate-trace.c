@@ -362,7 +362,7 @@ next_record(void *data, struct vg_ctf_record *ret, GError **err)
     }
 }
 
-/* ---- what the trace says of itself ---- */
+/* ---- the description of the trace ---- */
 
 static void
 add_env(GArray *env, GPtrArray *texts, const char *name, char *take_text)

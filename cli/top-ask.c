@@ -46,7 +46,7 @@ answer_free(void *data)
     vg_top_answer_free(data);
 }
 
-/* ---- one look ---- */
+/* ---- one query ---- */
 
 static int
 ask_host(vg_client *client, json_object **ret, GError **err)

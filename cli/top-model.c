@@ -296,7 +296,7 @@ make_rows(struct vg_top_model *model)
     sort_rows(model);
 }
 
-/* ---- looks ---- */
+/* ---- answers ---- */
 
 /* While paused, the figures stay unchanged, but a newly opened detail is filled. */
 static void

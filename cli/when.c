@@ -360,7 +360,7 @@ vg_when_add(GString *path, const struct vg_when_args *args, GError **err)
     return 0;
 }
 
-/* ---- showing ---- */
+/* ---- formatting ---- */
 
 static void
 when_offset(long offset_s, char buf[VG_WHEN_LEN])

@@ -141,7 +141,7 @@ static const struct advice_row advice_rows[] = {
     TOO_LOW(VG_REMOTE_CERT, "[role NAME] in vgpud's configuration assigns roles to subjects"),
 };
 
-/* ---- what fits ---- */
+/* ---- matching rows ---- */
 
 static bool
 advice_is_openssl(void)
@@ -204,7 +204,7 @@ advice_find(const struct vg_client_failure *failure)
     return NULL;
 }
 
-/* ---- saying it ---- */
+/* ---- the text ---- */
 
 /* Returns the names in the server's certificate, "DNS:node-a, IP Address:192.0.2.1", its subject,
  * or "others" if unknown. The caller frees them. */

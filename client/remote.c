@@ -17,7 +17,7 @@
 
 #define FILE_MAX_BYTES (4 * 1024 * 1024)
 
-/* ---- what counts ---- */
+/* ---- precedence ---- */
 
 /* The settings from one source. If several sources have a value, the first one is used. */
 struct remote_layer {

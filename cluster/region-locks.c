@@ -242,7 +242,7 @@ vg_region_other_moves(vg_region *region, const char *uuid, char **ret_host)
     return true;
 }
 
-/* ---- giving back ---- */
+/* ---- releasing ---- */
 
 /* Removes a key if it still belongs to this host. */
 static int

@@ -27,7 +27,7 @@ region_host_free(void *data)
     g_free(host);
 }
 
-/* ---- what a pair says ---- */
+/* ---- reading a pair ---- */
 
 /* Returns the host with this name. Creates it if necessary. Called under the lock. */
 static struct region_host *

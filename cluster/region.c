@@ -46,7 +46,7 @@ region_jitter(int64_t ns)
     return (int64_t)((double)ns * g_random_double_range(0.8, 1.2));
 }
 
-/* ---- how it stands ---- */
+/* ---- the state of etcd ---- */
 
 /* Records the result of the last call. */
 static void

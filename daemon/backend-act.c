@@ -88,7 +88,7 @@ backend_act_take(vg_daemon_backend *backend, const vg_plan *plan)
     act->next_ns = 0;
 }
 
-/* ---- what is known ---- */
+/* ---- the data of a check ---- */
 
 /* The data of a check. facts borrows from the other members. */
 struct act_look {
@@ -183,7 +183,7 @@ act_set_facts(struct act_look *look)
     look->facts.minute_of_week = act_minute_of_week(look->facts.now_ns);
 }
 
-/* ---- keeping what was decided ---- */
+/* ---- storing the decisions ---- */
 
 static char *
 act_text(const vg_acting *acting)

@@ -46,7 +46,7 @@ backend_person(const vg_daemon_backend *backend, const char *asked_by)
     return g_strdup_printf("%s at %s", asked_by, vg_mover_host(backend->parts.mover));
 }
 
-/* ---- what the drain of this host needs ---- */
+/* ---- calls by this host's drain ---- */
 
 static GPtrArray *
 drain_evacuate(void *data, GError **err)

@@ -20,7 +20,7 @@
 /* The maximum number of memory reservations at proxies whose clients are known. */
 #define ROOMS_MAX 4096
 
-/* ---- memory that is kept for programs that will come ---- */
+/* ---- memory reserved for arriving programs ---- */
 
 void
 backend_room_free(void *data)
@@ -190,7 +190,7 @@ backend_limit_proxy(void *data, const char *id, const struct vg_proxy_limit *lim
     return g_steal_pointer(&sockets);
 }
 
-/* ---- where programs go on while their VM moves ---- */
+/* ---- the proxy for the time of a move ---- */
 
 /* Returns the VM's place from [proxy VM] if its address is also valid on other hosts, and appends
  * the reason. */
@@ -253,7 +253,7 @@ proxies_choose(vg_daemon_backend *backend, const struct vg_inv_vm *vm, char **re
     return place;
 }
 
-/* ---- all there is to one VM ---- */
+/* ---- all information on a VM ---- */
 
 static void
 proxies_add_place(struct vg_proxy_show *show, const char *place, char *take_why)
@@ -362,7 +362,7 @@ backend_prepare_move(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
     return g_steal_pointer(&migration);
 }
 
-/* ---- having programs go on elsewhere ---- */
+/* ---- moving programs to another proxy ---- */
 
 /* Updates the mean time for which programs were paused. The newest value has the largest weight. */
 static void

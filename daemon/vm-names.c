@@ -137,7 +137,7 @@ vm_names_rename(struct vg_vm_sample *vm, const GHashTable *taken)
     g_strlcpy(vm->name, name, sizeof(vm->name));
 }
 
-/* ---- whose process it is ---- */
+/* ---- the owner of a process ---- */
 
 enum { VM_NAMES_OWNED = 1, VM_NAMES_FOREIGN = 2 };
 

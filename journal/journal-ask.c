@@ -168,7 +168,7 @@ journal_do(vg_journal *journal, struct journal_ask *ask)
         pthread_cond_broadcast(&journal->done);
 }
 
-/* ---- asking ---- */
+/* ---- the callers ---- */
 
 /* Abandons a task. Called under the lock. Returns true if the thread has not started it. */
 static bool

@@ -111,7 +111,7 @@ move_finds_no_gpu(const struct vg_move *move)
     return move->failures[VG_MOVE_RESERVE] > 0 || move->failures[VG_MOVE_ATTACH] > 0;
 }
 
-/* ---- what comes next ---- */
+/* ---- the next verb ---- */
 
 static enum vg_move_verb
 move_end(struct vg_move *move)
@@ -349,7 +349,7 @@ vg_move_guest_as_before(struct vg_move *move)
     move->guest_as_before = true;
 }
 
-/* ---- turning back, and after a restart ---- */
+/* ---- turning back, resuming after a restart ---- */
 
 bool
 vg_move_turn_back(struct vg_move *move)

@@ -34,7 +34,7 @@ vg_path_check_free(void *check)
         vg_record_free(&vg_path_check_record, check);
 }
 
-/* ---- what is judged ---- */
+/* ---- the verdicts ---- */
 
 struct paths_case {
     const struct vg_path_need *need;

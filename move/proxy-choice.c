@@ -17,7 +17,7 @@ vg_proxy_choice_clear(struct vg_proxy_choice *choice)
     g_free(choice->what);
 }
 
-/* ---- naming what there is ---- */
+/* ---- listing the choices ---- */
 
 void
 vg_proxy_choice_add_name(GPtrArray *names, const char *name)

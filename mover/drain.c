@@ -42,7 +42,7 @@ drain_refusal_free(void *data)
     g_free(refusal);
 }
 
-/* ---- looking ---- */
+/* ---- checking ---- */
 
 /* Counts the drain's moves that have started and not ended. */
 static int64_t

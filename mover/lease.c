@@ -208,7 +208,7 @@ mover_renew_run(vg_thread *self, void *arg)
     while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + CHECK_NS));
 }
 
-/* ---- what the verbs ask for ---- */
+/* ---- calls by the verbs ---- */
 
 int
 mover_begin_lease(struct mover_move *move, GError **err)

@@ -52,7 +52,7 @@ look_gpu(const struct mover_move *move, const struct vg_domain_look *look)
     return look->present == 0 ? VG_GPU_DETACHED : VG_GPU_PARTLY;
 }
 
-/* ---- asking ---- */
+/* ---- querying the hosts ---- */
 
 static bool
 look_at_source(struct mover_move *move, struct vg_domain_look *ret, GError **err)

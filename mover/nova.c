@@ -102,7 +102,7 @@ nova_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
     return 0;
 }
 
-/* ---- looking ---- */
+/* ---- the place of the VM ---- */
 
 /* Queries this host's libvirt for the VM's place, because nova has not received the request yet. */
 static int

@@ -15,7 +15,7 @@
 /* The time limit for a guest to confirm its proxy. */
 #define TELL_NS (20 * VG_NS_PER_S)
 
-/* ---- what a request means ---- */
+/* ---- evaluating a request ---- */
 
 /* Chooses the executor of the move. Only nova may move a VM that nova manages, and only its own
  * manager may move any other managed VM. */

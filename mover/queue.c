@@ -138,7 +138,7 @@ mover_queue_note_end(vg_mover *mover, const char *to)
     mover_queue_wake(mover);
 }
 
-/* ---- is there a place? ---- */
+/* ---- free places ---- */
 
 /* Counts the running moves. *ret_there is the number of moves to the given host. */
 static unsigned

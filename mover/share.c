@@ -32,7 +32,7 @@ share_address(const char *place)
     return vg_proxy_address_is_far(address) || g_str_has_prefix(address, "vsock:") ? address : NULL;
 }
 
-/* ---- whose proxy it is ---- */
+/* ---- finding the proxy ---- */
 
 /* A search for a VM's socket at an address. It also sums up the VM's GPU memory at other
  * proxies. */
@@ -92,7 +92,7 @@ share_see_peers(vg_mover *mover, struct share_seen *seen)
     return names;
 }
 
-/* ---- asking ---- */
+/* ---- reserving memory ---- */
 
 static int
 share_reserve(vg_mover *mover, const char *proxies, const char *peer,

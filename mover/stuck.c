@@ -138,7 +138,7 @@ mover_end_stuck(struct mover_move *move, const struct mover_views *views, struct
     return direction.is_left && move->leaves_left;
 }
 
-/* ---- words ---- */
+/* ---- texts ---- */
 
 /* Describes the wait when the host that the VM leaves answers. */
 static char *

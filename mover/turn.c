@@ -35,7 +35,7 @@ turn_why(vg_mover *mover, const struct vg_migration *record)
                                  : mover_queue_why_turn(mover, record->to);
 }
 
-/* ---- beginning ---- */
+/* ---- starting ---- */
 
 /* Schedules another attempt for a move that cannot start at its turn, or ends it. */
 static void

@@ -244,7 +244,7 @@ add_windows(struct vg_store_reading *r)
     }
 }
 
-/* ---- what is on disk ---- */
+/* ---- rows in files ---- */
 
 static void
 release_name(void *name)
@@ -483,7 +483,7 @@ read_all(struct vg_store_reading *r)
     add_windows(r);
 }
 
-/* ---- which sums not to use ---- */
+/* ---- stale sums ---- */
 
 static void
 add_stale(struct vg_store_reading *r, enum vg_store_kind kind, int64_t end_ns)

@@ -10,7 +10,7 @@
 #include "store/store-collect.h"
 #include "store/store-took.h"
 
-/* ---- whose windows ---- */
+/* ---- the source ---- */
 
 struct choice {
     GHashTable *names; /* names of sources, used as a set */

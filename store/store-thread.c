@@ -226,7 +226,7 @@ measure_bytes(vg_store *store)
     store->free_bytes = free_bytes;
 }
 
-/* ---- what the thread does ---- */
+/* ---- the thread's work ---- */
 
 /* Returns false if the thread is to end and has tried for long enough. */
 static bool

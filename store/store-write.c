@@ -172,7 +172,7 @@ vg_store_writer_recover(struct vg_store_writer *writer, GError **err)
     return -1;
 }
 
-/* ---- what a window replaces ---- */
+/* ---- replaced windows ---- */
 
 /* Deletes the source's windows in begin < t <= end from this file. *ret_next is the start of the
  * next window, or INT64_MAX. */
