@@ -5,14 +5,14 @@
 
 #define WORDS (VG_CPU_LIMIT / 64)
 
-/* Names of CPUs in a message. */
+/* The maximum number of CPU names in a message. */
 #define NAMED_MAX 16
 
 struct vg_absent_cpus {
-    uint64_t recorded[WORDS]; /* have events */
-    uint64_t named[WORDS];    /* events name them */
+    uint64_t recorded[WORDS]; /* CPUs with events */
+    uint64_t named[WORDS];    /* CPUs that events name */
     bool has_switch;
-    bool is_vague; /* a sched_switch was of an unknown CPU */
+    bool is_vague; /* the CPU of a sched_switch was unknown */
 };
 
 vg_absent_cpus *
@@ -69,7 +69,7 @@ vg_absent_cpus_note(vg_absent_cpus *cpus, const struct vg_event *event)
     }
 }
 
-/* A CPU with a stream of its own was recorded, also where nothing happened on it. */
+/* Notes a CPU with its own stream: it was recorded, even if nothing happened on it. */
 static bool
 absent_cpus_is_recorded(const vg_absent_cpus *cpus, const vg_recording *recording, int32_t cpu)
 {
@@ -91,8 +91,9 @@ vg_absent_cpus_any(const vg_absent_cpus *cpus, const vg_recording *recording, bo
     return list->len > 0;
 }
 
-/* The numbers among which CPUs are absent that no record names: begin <= n < end. Where a head
- * states how many CPUs are online, there are others only if fewer than that have records. */
+/* Finds the range of CPU numbers (begin <= n < end) that are absent and named by no record. If a
+ * head states the number of CPUs that are online, there are others only if fewer than that have
+ * records. */
 static void
 absent_cpus_range(const vg_absent_cpus *cpus, const vg_recording *recording, int32_t *ret_begin,
                   int32_t *ret_end)

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * amdgpu: what processes submit, and when it is given to the hardware. Context and seqno are those
- * of the job's finished fence, which dma_fence_signaled has, too; the number of the job is that of
- * the DRM scheduler's events. Kernels up to 4.11 record addresses instead. The ring is told by its
- * timeline: `ring_name` of older kernels is an address. No record tells the device: its name is
- * that of the driver, until the scheduler tells it.
+ * amdgpu: what processes submit, and when the hardware gets it. Context and seqno are those of the
+ * job's finished fence, which dma_fence_signaled also has. The job's number is that of the DRM
+ * scheduler's events. Kernels up to 4.11 record addresses instead. The timeline names the ring,
+ * because `ring_name` is an address in older kernels. No record names the device, so it has the
+ * driver's name until the scheduler reports it.
  */
 #include "config.h"
 
 #include "trace/adapt-gpu.h"
 
-/* The scheduler tells the same job next. */
+/* The scheduler reports the same job next. */
 static void
 expect_scheduler(struct vg_adapt_env *env, const struct vg_event *event)
 {
     struct vg_ring_names *rings = &env->rings;
     uint32_t at = 0;
 
-    /* Of a thread only the last one counts; without it, the oldest gives way. */
+    /* Only the last one of a thread counts. Otherwise, the oldest one is replaced. */
     while (at < VG_RINGS_ASKED_MAX && rings->asked[at].tid != event->tid)
         at++;
     if (at == VG_RINGS_ASKED_MAX)
@@ -41,7 +41,7 @@ adapt_amdgpu_read_job(const struct vg_binding *binding, struct vg_adapt_env *env
         named = true;
     }
     vg_gpu_read_seqno(binding, record, event);
-    /* The member `fence` of kernels that record a context is never set. */
+    /* If a kernel records a context, the member `fence` is never set. */
     if (event->gpu.context == 0)
         vg_gpu_read_fence(binding, record, event);
     event->gpu.id = vg_gpu_read_address(binding, VG_SLOT_JOB, record);

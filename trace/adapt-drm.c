@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What all drivers of DRM share: the GPU scheduler (`amd_sched_job` up to kernel 4.15,
+ * The common parts of all DRM drivers: the GPU scheduler (`amd_sched_job` up to kernel 4.15,
  * `drm_sched_job`, `drm_run_job` and `drm_sched_process_job` up to 6.16, `drm_sched_job_queue`,
- * `_run` and `_done` since), fences, and the memory of processes. A job is known by its number on
- * its ring and by the address of its fence, or by context and seqno of that fence.
+ * `_run` and `_done` since), fences, and the memory of processes. A job is identified by its number
+ * on its ring and the address of its fence, or by context and seqno of that fence.
  */
 #include "config.h"
 
@@ -12,11 +12,11 @@
 
 #include "trace/adapt-gpu.h"
 
-/* Above the numbers that a scheduler gives its jobs. */
+/* Above any number that a scheduler gives its jobs. */
 #define XE_QUEUE_SHIFT 44
 
-/* The number of a queue of xe's GuC. Each has a scheduler of its own, called by the class of its
- * engine and that number: "rcs5". -1: another ring. */
+/* Returns the number of a queue of xe's GuC, or -1 for another ring. Each queue has its own
+ * scheduler, named after the class of its engine and that number: "rcs5". */
 static long
 xe_queue(const char *ring, size_t *ret_class_len)
 {
@@ -34,13 +34,14 @@ xe_queue(const char *ring, size_t *ret_class_len)
     return -1;
 }
 
-/* A class of xe's engines has several but for rcs (enum xe_hw_engine_id of xe_hw_engine_types.h),
- * of which the GuC runs one queue at a time. Jobs of a queue are done in order. */
+/* Handles the classes of xe's engines. Except for rcs, they have several engines (enum
+ * xe_hw_engine_id of xe_hw_engine_types.h). On rcs, the GuC runs one queue at a time. Jobs of a
+ * queue complete in order. */
 static void
 adapt_drm_read_xe_order(const struct vg_binding *binding, const void *record,
                         struct vg_event *event, long queue, bool is_render)
 {
-    event->gpu.depth = 0; /* of the queue alone */
+    event->gpu.depth = 0; /* of this queue only */
     if (event->gpu.op == VG_GPU_RUNNING)
         event->gpu.flags |= is_render ? VG_GPU_ANY_ORDER : VG_GPU_SIDE_BY_SIDE;
     if (event->gpu.context != 0)
@@ -50,7 +51,7 @@ adapt_drm_read_xe_order(const struct vg_binding *binding, const void *record,
     event->gpu.seqno = event->gpu.id;
 }
 
-/* Jobs of xe: the engine is the class. False: xe itself tells of them. */
+/* Reads xe's jobs, whose engine is the class. Returns false if xe itself reports them. */
 static bool
 read_xe_queue(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
               struct vg_event *event)
@@ -72,7 +73,7 @@ read_xe_queue(const struct vg_binding *binding, struct vg_adapt_env *env, const 
     return true;
 }
 
-/* The last that amdgpu told of this thread may be the same job, with the name of the ring. */
+/* amdgpu's last record of this thread may be about the same job, with the name of the ring. */
 static void
 learn_ring(struct vg_adapt_env *env, uint64_t address, struct vg_event *event)
 {
@@ -89,8 +90,8 @@ learn_ring(struct vg_adapt_env *env, uint64_t address, struct vg_event *event)
     }
 }
 
-/* In patches of 2024 to the scheduler a job is queued with the fence by which it is done for
- * others, and runs with that of the driver; which GPU it is for is told when it runs. */
+/* With patches of 2024 for the scheduler, a job is queued with the fence that others see, but runs
+ * with the driver's fence. Its GPU is only reported when it runs. */
 static void
 adapt_drm_read_patched(const struct vg_binding *binding, const void *record, struct vg_event *event)
 {
@@ -125,14 +126,14 @@ adapt_drm_read_job(const struct vg_binding *binding, struct vg_adapt_env *env, c
     if (event->gpu.op == VG_GPU_RUNNING && vg_binding_int(binding, VG_SLOT_DEPTH, record, &depth) &&
         depth >= 0)
         event->gpu.depth = (uint16_t)MIN(depth + 1, UINT16_MAX);
-    /* The oldest form (4.2 to 4.4) has nothing by which its end could be known. */
+    /* The end of a job is unknown in the oldest form (4.2 to 4.4). */
     if (!read_xe_queue(binding, env, record, event) ||
         (event->gpu.id == 0 && event->gpu.context == 0 && event->gpu.fence == 0))
         event->type = VG_EVENT_OTHER;
     return NULL;
 }
 
-/* Fences of the scheduler have its name; others are of the driver, and their timeline may be an
+/* The scheduler's fences have its name. Others belong to the driver, and their timeline may be an
  * engine. */
 static const char *
 read_fence(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
@@ -162,8 +163,8 @@ read_total(const struct vg_binding *binding, struct vg_adapt_env *env, const voi
     int64_t size;
 
     vg_gpu_event_init(binding, env, record, event);
-    /* The process may be another one than that which records; 0 is the total of all. gpu_id is the
-     * driver's own count and no DRM node. */
+    /* The process may differ from the recording process, and 0 is the total of all. gpu_id is the
+     * driver's own count, not a DRM node. */
     int32_t process;
     if (!vg_binding_tid(binding, VG_SLOT_TID, record, &process) || process == 0) {
         event->type = VG_EVENT_OTHER;

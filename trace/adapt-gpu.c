@@ -10,12 +10,12 @@
 
 #include "model/figures.h"
 
-/* uabi_instance of an engine that is any of several (I915_ENGINE_CLASS_INVALID_VIRTUAL, as 8 and as
- * 16 bits): the record that it runs tells which. */
+/* uabi_instance of an engine that represents several (I915_ENGINE_CLASS_INVALID_VIRTUAL, as 8 and
+ * as 16 bits). The record of the run reports the actual one. */
 #define VIRTUAL_INSTANCE_OLD 254
 #define VIRTUAL_INSTANCE     65534
 
-/* Of 64-bit kernels, which are in the upper half. */
+/* On 64-bit kernels, whose addresses are in the upper half. */
 #define KERNEL_ADDRESS_DIGITS 16
 
 void
@@ -28,7 +28,7 @@ vg_gpu_event_init(const struct vg_binding *binding, struct vg_adapt_env *env, co
     event->gpu.op = binding->adapter->gpu_op;
     event->gpu.flags = binding->adapter->gpu_flags;
     event->gpu.vgpu = VG_NONE;
-    /* Later in its life a request is told of by whoever was interrupted. */
+    /* Later records of a request come from any thread that was interrupted. */
     if (event->gpu.op <= VG_GPU_SUBMITTED &&
         vg_binding_str(binding, VG_SLOT_CONTEXT_COMM, record, comm, sizeof(comm))) {
         comm[VG_COMM_LEN - 1] = '\0';
@@ -36,7 +36,7 @@ vg_gpu_event_init(const struct vg_binding *binding, struct vg_adapt_env *env, co
     }
 }
 
-/* Where the name of a number is remembered; NULL: it is not. */
+/* Returns where the name of a number is stored, or NULL if it is not. */
 static uint16_t *
 remembered(uint16_t *numbers, int64_t number)
 {
@@ -101,7 +101,7 @@ name_engine(struct vg_adapt_env *env, int64_t class, int64_t instance, struct vg
 void
 vg_gpu_name_ring(struct vg_adapt_env *env, int64_t ring, struct vg_event *event)
 {
-    /* enum intel_engine_id of kernels 4.x, and after it those that they did not have. */
+    /* enum intel_engine_id of kernels 4.x, followed by the engines that these did not have. */
     static const char *const rings[] = {"rcs0", "bcs0", "vcs0", "vcs1", "vecs0", "ccs0",
                                         "ccs1", "ccs2", "ccs3", "vcs2", "vcs3",  "vecs1"};
     uint16_t *known = remembered(env->gpu_numbers.rings, ring);
@@ -151,7 +151,7 @@ address_in(const char *text)
     return digits == KERNEL_ADDRESS_DIGITS && !text[digits] ? strtoull(text, NULL, 16) : 0;
 }
 
-/* The ring whose name has this address; VG_NAME_NONE: not known. */
+/* Returns the ring whose name has this address, or VG_NAME_NONE if unknown. */
 static uint16_t
 gpu_ring_name(const struct vg_adapt_env *env, uint64_t address)
 {
@@ -217,7 +217,7 @@ vg_gpu_read_address(const struct vg_binding *binding, enum vg_slot slot, const v
     char text[48];
     int64_t number;
 
-    /* Text first: without 0x some addresses would pass for decimal numbers. */
+    /* Try text first: without 0x, some addresses look like decimal numbers. */
     if (vg_binding_str(binding, slot, record, text, sizeof(text)))
         return strtoull(text, NULL, 16);
     return vg_binding_int(binding, slot, record, &number) ? (uint64_t)number : 0;

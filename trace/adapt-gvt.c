@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GVT-g: the four events of the 2024 paper, in a form of our own as theirs is not published, and
- * one of mainline that tells of vGPUs (drivers/gpu/drm/i915/gvt/trace.h). vGPU 0 is the host, or
+ * GVT-g: the four events of the 2024 paper, in our own form because theirs is not published, and
+ * one mainline event that names vGPUs (drivers/gpu/drm/i915/gvt/trace.h). vGPU 0 is the host, or
  * the idle vGPU.
  */
 #include "config.h"

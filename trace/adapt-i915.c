@@ -2,15 +2,15 @@
  *
  * i915 requests: `i915_gem_request_*` with ring and global seqno up to kernel 4.16,
  * `i915_request_*` with class and instance since. submit, execute, in and out exist only with
- * CONFIG_DRM_I915_LOW_LEVEL_TRACEPOINTS; without them queue, add and retire are left, and
- * dma_fence_signaled, which has the same context and seqno. Kernels before 4.10 record no context:
- * the seqno is that of the engine.
+ * CONFIG_DRM_I915_LOW_LEVEL_TRACEPOINTS. Without them, there are queue, add and retire, and
+ * dma_fence_signaled, which has the same context and seqno. Kernels before 4.10 record no context,
+ * and the seqno is that of the engine.
  */
 #include "config.h"
 
 #include "trace/adapt-gpu.h"
 
-/* GVT-g's own requests in kernels of ACRN and Celadon name their vGPU. */
+/* GVT-g's own requests name their vGPU in the kernels of ACRN and Celadon. */
 static void
 read_domain(const struct vg_binding *binding, const void *record, struct vg_event *event)
 {
@@ -30,13 +30,13 @@ read_request(const struct vg_binding *binding, struct vg_adapt_env *env, const v
     vg_gpu_read_device(binding, env, record, event);
     vg_gpu_read_i915_engine(binding, env, record, event);
     vg_gpu_read_seqno(binding, record, event);
-    /* In 4.10 and 4.11 it is the hardware context's id; later kernels without classes have no
-     * request that may run on several engines. */
+    /* In 4.10 and 4.11, this is the hardware context's id. Later kernels without classes have no
+     * requests that may run on several engines. */
     if (binding->handle[VG_SLOT_RING] >= 0)
         event->gpu.flags |= VG_GPU_CONTEXT_OF_ENGINE;
     read_domain(binding, record, event);
     if (binding->handle[VG_SLOT_FENCE_CONTEXT] >= 0) {
-        /* It is 0 until the request is given to the hardware. */
+        /* This is 0 until the request is given to the hardware. */
         if (!vg_binding_int(binding, VG_SLOT_GLOBAL_SEQNO, record, &global) || global == 0)
             return NULL;
     } else if (vg_binding_int(binding, VG_SLOT_SEQNO, record, &seqno)) {
@@ -61,7 +61,7 @@ read_out(const struct vg_binding *binding, struct vg_adapt_env *env, const void 
     return NULL;
 }
 
-/* The seqno of a notification is the engine's. */
+/* The seqno of a notification is that of the engine. */
 static const char *
 read_notify(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
             struct vg_event *event)

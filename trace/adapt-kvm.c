@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * KVM tracepoints: `kvm_x86_*` in LTTng since 2.8, `kvm_*` before and everywhere else. vcpu_id is
- * never read: LTTng's kvm_x86_entry holds half a pointer there on newer kernels, so a vCPU is known
- * by the thread that recorded the event. Text traces print the exit reason as a word. On arm64
- * kvm_exit has an exception and, if that is a trap, its class.
+ * KVM tracepoints: `kvm_x86_*` in LTTng since 2.8, `kvm_*` before and in all other tracers. vcpu_id
+ * is never read, because LTTng's kvm_x86_entry has half a pointer there on newer kernels. A vCPU is
+ * therefore identified by the thread that recorded the event. Text traces print the exit reason as
+ * a word. On arm64, kvm_exit has an exception and, for a trap, its class.
  */
 #include "config.h"
 

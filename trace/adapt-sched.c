@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scheduler and process tracepoints: LTTng (`tid`, prio - 100), perf and ftrace (`pid`, which is a
- * thread id there, too), LTTng's state dump and perf's own comm records.
+ * Scheduler and process tracepoints: LTTng (`tid`, prio - 100), perf and ftrace (`pid`, which is
+ * also a thread id there), LTTng's state dump and perf's own comm records.
  */
 #include "config.h"
 
@@ -13,8 +13,8 @@
 /* No kernel records more state bits than these (TASK_STATE_MAX never passed 0x2000). */
 #define PREV_STATE_LIMIT 0xffff
 
-/* The idle task never sleeps: where it is said to, states are one bit too high, until a record
- * shows the running state, which such a kernel never does. */
+/* Detects states that are one bit too high. The idle task never sleeps, so a record that says it
+ * does proves this, unless a record shows the running state, which such a kernel never does. */
 static void
 learn_state_shift(struct vg_adapt_env *env, int32_t prev_tid, bool is_running, bool is_sleeping)
 {
@@ -24,9 +24,9 @@ learn_state_shift(struct vg_adapt_env *env, int32_t prev_tid, bool is_running, b
         env->state_shift = VG_SHIFT_ONE_BIT;
 }
 
-/* State letters as TASK_STATE_TO_CHAR_STR and the sched_switch print format spell them. A '+'
- * marks a thread that was preempted; several states are joined by '|'. trace-cmd writes x for 0x40,
- * which is an exit before kernel 4.14, where X and Z do not occur, and parked since. */
+/* State letters, as spelled by TASK_STATE_TO_CHAR_STR and the sched_switch print format. A '+'
+ * marks a thread that was preempted, and '|' joins several states. trace-cmd writes x for 0x40,
+ * which means an exit before kernel 4.14, where X and Z do not occur, and parked since then. */
 static bool
 parse_prev_state(struct vg_adapt_env *env, const char *text, uint8_t *ret)
 {
@@ -82,7 +82,7 @@ read_switch(const struct vg_binding *binding, struct vg_adapt_env *env, const vo
     return NULL;
 }
 
-/* A CPU number, or VG_NONE where the record has none; false if it cannot be one. */
+/* Reads a CPU number, or VG_NONE if the record has none. Returns false if it is invalid. */
 static bool
 read_cpu(const struct vg_binding *binding, enum vg_slot slot, const void *record, int32_t *ret)
 {
@@ -104,7 +104,7 @@ read_wakeup(const struct vg_binding *binding, struct vg_adapt_env *env, const vo
     int64_t success;
 
     (void)env;
-    /* Kernels before 4.3 record attempts, too. */
+    /* Kernels before 4.3 also record attempts. */
     if (vg_binding_int(binding, VG_SLOT_SUCCESS, record, &success) && success == 0) {
         event->type = VG_EVENT_OTHER;
         return NULL;
@@ -142,7 +142,7 @@ read_process(const struct vg_binding *binding, struct vg_adapt_env *env, const v
     if (!vg_binding_tid(binding, VG_SLOT_TID, record, &event->process.tid))
         return "process event of an invalid thread ID";
     event->process.pid = VG_NONE;
-    /* perf and ftrace call the thread id of a fork `child_pid`; LTTng has both ids. */
+    /* perf and ftrace name a fork's thread id `child_pid`. LTTng has both ids. */
     if (binding->handle[VG_SLOT_PID] != binding->handle[VG_SLOT_TID])
         vg_binding_tid(binding, VG_SLOT_PID, record, &event->process.pid);
     event->process.kind = VG_THREAD_UNKNOWN;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpu-proxy's own tracepoints, by LTTng-UST (docs/vgpu-proxy.8): the commands of programs of VMs
- * that have no GPU. They are recorded a few milliseconds late, and say when it was so, by the clock
- * of the recording. One command runs at a time, as far as the proxy can tell.
+ * vgpu-proxy's own tracepoints in LTTng-UST (docs/vgpu-proxy.8): the commands of programs in VMs
+ * that have no GPU. They are recorded a few milliseconds late, and contain the actual time on the
+ * recording's clock. As far as the proxy knows, one command runs at a time.
  */
 #include "config.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xe: the driver's own view of its jobs. A job has no context in these records: it is known by the
- * queue of the GuC that it is in, its seqno there, and the address of its fence, which
- * xe_hw_fence_signal has, too. xe_sched_job_exec comes right before what the DRM scheduler records
- * of the same job, which is therefore left out wherever xe tells (vg_adapt_env.xe_tells).
- * xe_sched_job_create comes before a job has a seqno. Up to 6.11 no record tells the device.
+ * xe: the driver's own view of its jobs. In these records, a job has no context. It is identified
+ * by its GuC queue, its seqno there, and the address of its fence, which xe_hw_fence_signal also
+ * has. xe_sched_job_exec comes directly before the DRM scheduler's record of the same job, which is
+ * therefore ignored if xe's records exist (vg_adapt_env.xe_tells). xe_sched_job_create comes before
+ * a job has a seqno. Up to 6.11, no record names the device.
  */
 #include "config.h"
 
@@ -12,7 +12,7 @@
 
 #include "trace/adapt-gpu.h"
 
-/* Contexts of our own making, out of the reach of the kernel's. */
+/* Our own contexts, which never equal the kernel's. */
 #define QUEUE_CONTEXT (UINT64_C(1) << 63)
 
 static void

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Who wrote the record: a context of the tracer, or perf's own payload fields. */
+/* The thread that wrote the record: a tracer's context, or perf's own payload fields. */
 static const struct {
     enum vg_slot slot;
     enum vg_field_scope scope;
@@ -72,8 +72,8 @@ vg_adapt_env_init(struct vg_adapt_env *env, const char *release, vg_names *names
     };
 }
 
-/* -1 in a context means "not known" (perf, of a thread that is exiting); anything else that is no
- * thread id means that the record is not what it seems. */
+/* -1 in a context means unknown (perf, for an exiting thread). Any other invalid thread id means
+ * that the record is not what it seems. */
 static bool
 read_context(const struct vg_binding *binding, enum vg_slot slot, const void *record,
              int32_t *ret_tid)

@@ -11,7 +11,7 @@
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define IN_NAME LETTERS "0123456789_?"
 
-/* Two names for one thing. */
+/* Two names for the same field or event. */
 struct pair {
     char *theirs;
     char *ours;
@@ -68,7 +68,8 @@ vg_aliases_unref(vg_aliases *aliases)
 
 /* ---- reading ---- */
 
-/* The name at *pos, which moves behind it; NULL: there is none, or it is too long. */
+/* Returns the name at *pos, and advances *pos past it. Returns NULL if there is none, or it is too
+ * long. */
 static char *
 alias_take_name(const char **pos)
 {
@@ -80,7 +81,7 @@ alias_take_name(const char **pos)
     return g_strndup(*pos - len, len);
 }
 
-/* "theirs=ours" at *pos. */
+/* Parses "theirs=ours" at *pos. */
 static bool
 take_pair(const char **pos, struct pair *ret)
 {
@@ -122,7 +123,7 @@ check_field(const struct vg_alias *alias, const struct pair *pair, GError **err)
     return 0;
 }
 
-/* "(theirs=ours,...)" at *pos. */
+/* Parses "(theirs=ours,...)" at *pos. */
 static int
 take_fields(struct vg_alias *alias, const char *entry, const char **pos, GError **err)
 {

@@ -9,11 +9,11 @@
 
 #define EVENT_CLASS_IDS_MAX 65536
 
-/* Entries of the environment that name VMs. */
+/* Environment entries that name VMs. */
 #define VM_PREFIX      "vm_"
 #define VM_UUID_SUFFIX "_uuid"
 
-/* LTTng before 2.11 may write an event a little after the time at which its packet ends. */
+/* LTTng before 2.11 may write an event slightly after the end time of its packet. */
 #define AFTER_PACKET_END_NS   INT64_C(10000000)
 #define LTTNG_EXACT_END_MAJOR 2
 #define LTTNG_EXACT_END_MINOR 11
@@ -51,7 +51,7 @@ ctf_clock_describe(struct ctf_clock *clock, const bt_clock_class *from)
         memcpy(clock->uuid, uuid, CTF_UUID_SIZE);
 }
 
-/* A clock without a UUID is nobody else's. */
+/* A clock without a UUID is never shared. */
 static char *
 make_clock_key(const struct ctf_clock *clock, const char *key)
 {
@@ -208,7 +208,7 @@ ctf_decoder_binding(struct ctf_decoder *decoder, const bt_event_class *event_cla
     uint64_t id = bt_event_class_get_id(event_class);
 
     if (id >= EVENT_CLASS_IDS_MAX)
-        id = EVENT_CLASS_IDS_MAX; /* shares one slot, bound anew each time */
+        id = EVENT_CLASS_IDS_MAX; /* shares one slot, which is bound again each time */
     if (id >= decoder->bindings->len)
         g_ptr_array_set_size(decoder->bindings, (int)id + 1);
     struct vg_binding *binding = g_ptr_array_index(decoder->bindings, id);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A handle packs where the field is (payload, common or specific context), what it is (signed,
- * unsigned, string) and its index, so that reading one costs two calls and no type check.
+ * A handle contains the location of a field (payload, common or specific context), its type
+ * (signed, unsigned, string) and its index. Reading a field thus takes two calls and no type check.
  */
 #include "config.h"
 

@@ -22,7 +22,7 @@ struct ctf_graph {
     enum ctf_pull outcome;
 };
 
-/* The plug-in holds the component classes; all live as long as the program. */
+/* The plug-in contains the component classes. All of them live as long as the program. */
 static const bt_plugin *ctf_plugin;
 static const bt_component_class_source *fs_class;
 static const bt_component_class_source *live_class;
@@ -40,8 +40,8 @@ load_plugin(void)
     sink_class = bt_plugin_borrow_sink_component_class_by_name_const(ctf_plugin, "fs");
 }
 
-/* babeltrace2's messages name its objects by their addresses ("msg-it-addr=0x5586..."), which say
- * nothing to a user and differ from run to run. */
+/* Removes the addresses with which babeltrace2's messages name objects ("msg-it-addr=0x5586...").
+ * They mean nothing to users and differ in each run. */
 static char *
 without_addresses(const char *message)
 {
@@ -56,7 +56,7 @@ without_addresses(const char *message)
     return text;
 }
 
-/* The first of babeltrace2's causes is where the trouble was noticed. */
+/* The first of babeltrace2's causes is where the problem was detected. */
 int
 ctf_take_error(GError **err, const char *what)
 {
@@ -116,7 +116,7 @@ sink_consume(bt_self_component_sink *sink)
     bt_message_array_const messages;
     uint64_t count;
 
-    /* An undecodable stream must not end the graph, so the status is always OK. */
+    /* A stream that cannot be decoded must not end the graph, so the status is always OK. */
     switch (bt_message_iterator_next(graph->iterators[graph->wanted], &messages, &count)) {
     case BT_MESSAGE_ITERATOR_NEXT_STATUS_OK:
         for (uint64_t i = 0; i < count; i++) {
@@ -139,11 +139,11 @@ sink_consume(bt_self_component_sink *sink)
     return BT_COMPONENT_CLASS_SINK_CONSUME_METHOD_STATUS_OK;
 }
 
-/* What a graph reads from. */
+/* The source of a graph. */
 struct source {
     const bt_component_class_source *class;
     const char *input;          /* directory or URL */
-    const char *missing_action; /* of a live session; NULL: of a directory */
+    const char *missing_action; /* for a live session; NULL: a directory */
 };
 
 static int
@@ -300,8 +300,8 @@ ctf_graph_pull(struct ctf_graph *graph, unsigned int stream, ctf_message_fn *fn,
     graph->fn = fn;
     graph->data = data;
     graph->outcome = CTF_PULL_FAILED;
-    /* source.ctf.fs 2.0 can leave an error behind in calls that succeed, and to go on with one
-     * pending is a programming error that ends the process. */
+    /* source.ctf.fs 2.0 can leave an error in calls that succeed. Continuing with a pending error
+     * is a programming error that ends the process. */
     bt_current_thread_clear_error();
     if (bt_graph_run_once(graph->graph) != BT_GRAPH_RUN_ONCE_STATUS_OK)
         graph->outcome = CTF_PULL_FAILED;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Messages of all streams come in the order of time, in batches; events wait in a queue until they
- * are asked for. Where a packet tells that events are missing at its end, the queue is held until
- * that end is there, so that the loss can be told in its place.
+ * Messages of all streams come in batches, in order of time. Events wait in a queue until they are
+ * read. If a packet reports that events are missing at its end, the queue is held until that end
+ * has come, so that the loss is reported in its place.
  */
 #include "config.h"
 
@@ -16,7 +16,8 @@
 #include "trace/ctf-decode.h"
 #include "trace/ctf-graph.h"
 
-/* A loss whose packet does not end is told where the queue is then: 16 MiB of events. */
+/* If the packet of a loss does not end, the loss is reported after this many queued events: 16
+ * MiB. */
 #define HELD_EVENTS_MAX 262144
 
 struct live_stream {
@@ -27,31 +28,31 @@ struct live_stream {
     bool any_packet;
     bool reject_told;
     bool cpu_told;
-    int64_t last_ns; /* our clock, of its last event or packet beginning */
-    /* A loss that holds the queue. */
+    int64_t last_ns; /* our clock, of the last event or packet start */
+    /* The stream has a loss that holds the queue. */
     bool holds;
     int64_t loss_begin_ns, loss_end_ns; /* our clock */
     uint64_t lost_events;
-    uint64_t loss_at; /* where in the queue it belongs; counts all events ever queued */
+    uint64_t loss_at; /* position in the queue; counts all events ever queued */
 };
 
 struct ctf_live {
     vg_recording base;
     struct ctf_graph *graph;
     bt_interrupter *interrupter;
-    char *boot_id; /* hexadecimal digits only */
+    char *boot_id; /* only hexadecimal digits */
     int64_t epoch_at_clock_ns;
     bool is_here;
     bool ended;
     bool env_known;
     struct vg_adapt_env env;
     GHashTable *streams; /* const bt_stream * -> struct live_stream */
-    uint32_t n_streams;  /* ever */
+    uint32_t n_streams;  /* streams so far */
     GArray *queue;       /* struct vg_event */
     unsigned int n_given;
-    uint64_t queue_begin; /* events ever queued before the first one in the queue */
+    uint64_t queue_begin; /* number of events queued before the first one in the queue */
     unsigned int n_holds;
-    int64_t latest_ns; /* our clock: nothing earlier will come */
+    int64_t latest_ns; /* our clock: no earlier event will come */
     atomic_uint pull, n_pulls;
 };
 
@@ -83,7 +84,7 @@ shift_of(struct ctf_live *live, const struct ctf_clock *clock)
     return clock->offset_ns - live->epoch_at_clock_ns;
 }
 
-/* Our clock. false: an impossible time. */
+/* Converts a time to our clock. Returns false if the time is impossible. */
 static bool
 read_time(const struct live_stream *stream, const bt_clock_snapshot *snapshot, int64_t *ret)
 {
@@ -122,7 +123,7 @@ queue_event(struct ctf_live *live, struct live_stream *stream, struct vg_event *
     stream->loss_at = queue_end(live);
 }
 
-/* Tells the loss that the stream holds the queue for. */
+/* Reports the loss for which the stream holds the queue. */
 static void
 release(struct ctf_live *live, struct live_stream *stream, int64_t begin_ns, int64_t end_ns)
 {
@@ -250,13 +251,13 @@ ctf_live_on_event(struct ctf_live *live, const bt_message *message)
         ctf_live_reject(live, stream, why);
         return;
     }
-    /* Programs can bring events of their own while they are traced. */
+    /* While programs are traced, they may add their own events. */
     live->base.has_wakeup |= event.type == VG_EVENT_SCHED_WAKEUP;
     live->base.has_switch |= event.type == VG_EVENT_SCHED_SWITCH;
     queue_event(live, stream, &event);
 }
 
-/* What was lost before the first packet was lost before anybody looked. */
+/* Losses before the first packet happened before this recording started. */
 static void
 on_discarded_events(struct ctf_live *live, const bt_message *message)
 {
@@ -349,8 +350,8 @@ on_packet_beginning(struct ctf_live *live, const bt_message *message)
                    &begin_ns))
         return;
     pass(live, begin_ns);
-    /* LTTng throws events away while the next packet has no room yet: where packets follow each
-     * other without a gap they are missing at the end of the packet that tells of them, not
+    /* LTTng discards events while there is no space for the next packet. If packets follow each
+     * other without a gap, events are missing at the end of the packet that reports them, not
      * before it. */
     if (stream->holds && stream->loss_begin_ns < begin_ns)
         release(live, stream, stream->last_ns, begin_ns);
@@ -443,7 +444,7 @@ pull(struct ctf_live *live, GError **err)
     return status;
 }
 
-/* Everything queued has been given; what passed without an event counts from now on. */
+/* Everything in the queue has been delivered. From now on, the time without events counts. */
 static void
 empty_queue(struct ctf_live *live)
 {

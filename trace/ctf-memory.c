@@ -28,8 +28,8 @@ ctf_memory_release(const GPtrArray *dirs)
     char *line = NULL;
     size_t size = 0;
 
-    /* "55e4a000-55e5b000 r--p 00000000 fe:01 1234    /path"; only read-only mappings of files, so
-     * that nothing is lost. */
+    /* "55e4a000-55e5b000 r--p 00000000 fe:01 1234    /path". Only read-only mappings of files, so
+     * that no data is lost. */
     while (maps && getline(&line, &size, maps) > 0) {
         unsigned long begin, end;
         char rights[5];

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A binary heap of the streams that still have events, earliest on top.
+ * A binary heap of the streams that still have events, the earliest on top.
  *
- * Each stream is either covered, which is inside a packet or between two that follow each other
- * without a gap, or it pauses: before its first packet, after its last one, and where a packet
- * begins later than the one before ended. LTTng leaves such gaps where tracing was stopped, but
- * also behind a packet that was handed out half full, until the next event. Where all streams pause
- * at once nobody looked, if the pause separates two sessions or is too long for a host to be
+ * Each stream is either covered (in a packet, or between two that follow each other without a gap),
+ * or it pauses: before its first packet, after its last one, and where a packet starts later than
+ * the previous one ended. LTTng leaves such gaps where tracing was stopped, but also after a packet
+ * that was flushed half full, until the next event. If all streams pause at the same time, nothing
+ * was recorded, provided that the pause separates two sessions or is longer than a host can be
  * silent.
  *
- * Snapshots of one session hold what was in its buffers, so one may repeat the end of the one
- * before.
+ * Snapshots of one session contain its buffers, so one may repeat the end of the previous one.
  */
 #include "config.h"
 
@@ -22,18 +21,18 @@
 #include "trace/ctf-stream.h"
 #include "trace/late-cpus.h"
 
-/* A host that is traced writes something on one of its CPUs more often than this, all the more
- * after its buffers were handed out, which wakes the programs that wait for them. */
+/* On a traced host, at least one CPU writes events more often than this, especially after buffers
+ * were flushed, which wakes the waiting programs. */
 #define SILENCE_NS INT64_C(200000000)
 
-/* Sub-buffers of LTTng have one size in a channel. Where a packet has so little room left, its
- * sub-buffer was full, and the next event began another one. */
+/* The sub-buffers of an LTTng channel have the same size. If a packet has less space left than
+ * this, its sub-buffer was full, and the next event started another one. */
 #define ROOM_OF_FULL_PACKET 256
 
-/* What a stream file says of its end. */
+/* The end of a stream according to its file. */
 struct ctf_end {
-    int64_t ns;            /* when its last packet ends; VG_TIME_UNKNOWN: not told */
-    int64_t largest;       /* bytes of the largest packet */
+    int64_t ns;            /* end of its last packet; VG_TIME_UNKNOWN: not reported */
+    int64_t largest;       /* of the largest packet, in bytes */
     int64_t size, content; /* of the last one */
 };
 
@@ -42,14 +41,14 @@ struct ctf_merge {
     const GPtrArray *streams;
     struct ctf_stream **heap;
     size_t heap_size;
-    GArray *inserted;     /* struct vg_event: to be delivered before the heap's */
-    unsigned int n_given; /* of these */
-    int64_t now;          /* of the last event delivered */
+    GArray *inserted;     /* struct vg_event: delivered before the heap's events */
+    unsigned int n_given; /* number of delivered ones */
+    int64_t now;          /* time of the last delivered event */
 };
 
 /* ---- the heap ---- */
 
-/* Streams with equal times keep the order in which they were found. */
+/* Streams with equal times keep the order of discovery. */
 static bool
 ctf_merge_is_before(struct ctf_stream *a, struct ctf_stream *b)
 {
@@ -78,7 +77,7 @@ sift_down(struct ctf_merge *merge, size_t at)
     heap[at] = moved;
 }
 
-/* The event on top is taken. */
+/* Removes the top event. */
 static void
 ctf_merge_advance(struct ctf_merge *merge)
 {
@@ -112,15 +111,15 @@ insert_loss(struct ctf_merge *merge, int32_t cpu, int64_t begin_ns, int64_t end_
     g_array_append_val(merge->inserted, loss);
 }
 
-/* Streams without sched_switch (of other channels, of programs) have nothing to say about whether
- * the scheduler was watched. */
+/* Returns whether a stream shows if the scheduler was recorded. Streams without sched_switch (of
+ * other channels, of programs) do not. */
 static bool
 is_watch(const struct ctf_stream *stream)
 {
     return stream->decoder.described && stream->decoder.has_switch;
 }
 
-/* The time in which all streams pause, up to now_ns. */
+/* Returns the time for which all streams pause, up to now_ns. */
 static bool
 find_common_pause(const struct ctf_merge *merge, int64_t now_ns, int64_t *ret_begin_ns)
 {
@@ -145,7 +144,7 @@ is_same_trace(const struct ctf_trace *a, const struct ctf_trace *b)
                       memcmp(a->layout.uuids[0], b->layout.uuids[0], CTF_UUID_SIZE) == 0);
 }
 
-/* Whether the trace, or the part of it before a rotation, was heard of before. */
+/* Returns whether the trace, or its part before a rotation, appeared earlier. */
 static bool
 has_begun(const struct ctf_merge *merge, const struct ctf_trace *trace)
 {
@@ -171,7 +170,8 @@ lose_all(struct ctf_merge *merge, int64_t begin_ns, int64_t end_ns)
     }
 }
 
-/* The stream goes on after a pause. If all of them paused nobody may have looked meanwhile. */
+/* Handles a stream that continues after a pause. If all streams paused, the recording may have been
+ * stopped in the meantime. */
 static void
 end_pause(struct ctf_merge *merge, struct ctf_stream *stream, int64_t now_ns)
 {
@@ -183,7 +183,8 @@ end_pause(struct ctf_merge *merge, struct ctf_stream *stream, int64_t now_ns)
         lose_all(merge, begin_ns, now_ns);
 }
 
-/* Whether an earlier snapshot holds this time of the stream, too, and with it the event. */
+/* Returns whether an earlier snapshot also contains this time of the stream, and therefore the
+ * event. */
 static bool
 is_repeated(const struct ctf_stream *stream, int64_t t_ns)
 {
@@ -195,8 +196,8 @@ is_repeated(const struct ctf_stream *stream, int64_t t_ns)
     return false;
 }
 
-/* LTTng and perf have a stream for each CPU: where none is, the file is gone or was never made, and
- * nobody sees when a thread that is woken there gets to run. */
+/* Reports CPUs without a stream. LTTng and perf have one per CPU. If it is missing, the file was
+ * removed or never created, and it is unknown when a thread that is woken there runs. */
 static void
 check_target(struct ctf_merge *merge, struct ctf_trace *trace, const struct vg_event *event)
 {
@@ -204,7 +205,7 @@ check_target(struct ctf_merge *merge, struct ctf_trace *trace, const struct vg_e
 
     if (cpu == VG_NONE || trace->known_cpus[cpu / 64] >> (cpu % 64) & 1)
         return;
-    trace->known_cpus[cpu / 64] |= UINT64_C(1) << (cpu % 64); /* said once */
+    trace->known_cpus[cpu / 64] |= UINT64_C(1) << (cpu % 64); /* reported once */
     const struct vg_event loss = vg_absent_cpu_loss(cpu, event->ts_ns);
     g_array_append_val(merge->inserted, loss);
 }
@@ -244,8 +245,8 @@ list_traces(const GPtrArray *streams)
     return traces;
 }
 
-/* Another trace may record other CPUs of the host at the same time; another part of the same one,
- * after a rotation, does not. */
+/* Handles another trace. It may record other CPUs of the host at the same time, unlike another part
+ * of the same trace after a rotation. */
 static void
 learn_cpus(const GPtrArray *streams)
 {
@@ -288,7 +289,7 @@ learn_twins(const GPtrArray *streams)
     }
 }
 
-/* Is it the continuation of another one, as after a rotation? */
+/* Returns whether this is the continuation of another trace, as after a rotation. */
 static bool
 ctf_merge_goes_on(const GPtrArray *streams, const struct ctf_stream *stream)
 {
@@ -301,7 +302,7 @@ ctf_merge_goes_on(const GPtrArray *streams, const struct ctf_stream *stream)
     return false;
 }
 
-/* Is another one the continuation of it? */
+/* Returns whether another trace is the continuation of this one. */
 static bool
 ctf_merge_is_continued(const GPtrArray *streams, const struct ctf_stream *stream)
 {
@@ -314,7 +315,7 @@ ctf_merge_is_continued(const GPtrArray *streams, const struct ctf_stream *stream
     return false;
 }
 
-/* Reads the heads of all packets of the stream's file. */
+/* Reads the headers of all packets in the stream's file. */
 static struct ctf_end
 ctf_merge_read_end(const struct ctf_stream *stream)
 {
@@ -338,7 +339,8 @@ ctf_merge_read_end(const struct ctf_stream *stream)
     return end;
 }
 
-/* Has each of the trace's streams one file? Else the end of a file is not that of its stream. */
+/* Returns whether each of the trace's streams has one file. Otherwise, the end of a file is not
+ * that of its stream. */
 static bool
 ctf_merge_has_file_each(const GPtrArray *streams, const struct ctf_trace *trace)
 {
@@ -351,10 +353,10 @@ ctf_merge_has_file_each(const GPtrArray *streams, const struct ctf_trace *trace)
     return n >= trace->paths->len;
 }
 
-/* Finds streams whose last packets are not here, with nothing damaged, as when a copy ended between
- * two packets: the last packet that is here was full, so there was a next one, and others of the
- * trace go on for longer than a host is silent. A CPU that was merely silent leaves a packet that
- * is not full. */
+/* Finds streams whose last packets are missing without damage, for example because a copy ended
+ * between two packets. The last existing packet was full, so there was a next one, and other
+ * streams of the trace continue for longer than a host can be silent. A CPU that was merely silent
+ * leaves a packet that is not full. */
 static void
 ctf_merge_find_short(struct ctf_merge *merge, const struct ctf_end *ends)
 {
@@ -386,7 +388,7 @@ ctf_merge_find_short(struct ctf_merge *merge, const struct ctf_end *ends)
     }
 }
 
-/* A stream whose first packet is not its first one began earlier, and that was overwritten. */
+/* Handles a stream that does not start with its first packet: the earlier ones were overwritten. */
 static void
 ctf_merge_find_late(struct ctf_merge *merge, const struct ctf_end *ends)
 {
@@ -454,7 +456,7 @@ ctf_merge_free(struct ctf_merge *merge)
     g_free(merge);
 }
 
-/* Takes a mark off the heap. */
+/* Removes a mark from the heap. */
 static void
 take_mark(struct ctf_merge *merge, struct ctf_stream *top, const struct vg_event *mark)
 {
@@ -467,7 +469,8 @@ take_mark(struct ctf_merge *merge, struct ctf_stream *top, const struct vg_event
     ctf_merge_advance(merge);
 }
 
-/* Looks at the event on top. True if it is to be delivered now: not if losses come before it. */
+/* Checks the top event. Returns whether it can be delivered now, which is not the case if losses
+ * come before it. */
 static bool
 take_event(struct ctf_merge *merge, struct vg_event *ret_event)
 {

@@ -12,12 +12,13 @@
 #include "base/error.h"
 #include "model/event.h"
 
-/* CTF 1.8: every packet begins with this, in the byte order of the trace, then usually the UUID. */
+/* CTF 1.8: every packet starts with this magic number in the trace's byte order, usually followed
+ * by the UUID. */
 static const uint8_t magic_le[CTF_MAGIC_SIZE] = {0xc1, 0x1f, 0xfc, 0xc1};
 static const uint8_t magic_be[CTF_MAGIC_SIZE] = {0xc1, 0xfc, 0x1f, 0xc1};
 
-/* A packet of packetised metadata: magic, UUID, checksum, sizes in bits, four bytes of schemes and
- * two of version (CTF 1.8.3, 7.1). */
+/* The header of a packet of packetised metadata: magic, UUID, checksum, sizes in bits, four bytes
+ * of schemes and two of version (CTF 1.8.3, 7.1). */
 #define METADATA_MAGIC      0x75d11d57U
 #define METADATA_CONTENT_AT 24
 #define METADATA_SIZE_AT    28
@@ -25,13 +26,13 @@ static const uint8_t magic_be[CTF_MAGIC_SIZE] = {0xc1, 0xfc, 0x1f, 0xc1};
 
 #define RECORD_SEPARATOR 0x1e
 
-/* No tracer makes packets longer than this; larger "sizes" are something else. */
+/* No tracer writes packets longer than this. Larger values are not sizes. */
 #define PACKET_SIZE_MAX (INT64_C(1) << 30)
 
-/* babeltrace2 aborts where clock value plus offset pass 2^63. */
+/* babeltrace2 aborts if clock value plus offset exceed 2^63. */
 #define CLOCK_LIMIT ((uint64_t)VG_TIME_MAX)
 
-/* In a comment at the head of the metadata that babeltrace2 writes. */
+/* In a comment at the start of the metadata that babeltrace2 writes. */
 #define SINK_MARK "Babeltrace `sink.ctf.fs`"
 
 #define PACKETS_TO_LEARN_FROM 64
@@ -94,7 +95,7 @@ read_u64(const struct ctf_head *head, int at)
     return head->big_endian ? GUINT64_FROM_BE(value) : GUINT64_FROM_LE(value);
 }
 
-/* A size in bits at `at`, as bytes; 0 if there is none or it cannot be a packet's. */
+/* Returns the size in bits at `at`, in bytes, or 0 if there is none or it cannot be a packet's. */
 static int64_t
 size_from(const struct ctf_head *head, int at)
 {
@@ -181,7 +182,7 @@ ctf_find_start(const struct ctf_layout *layout, const struct ctf_file *file, int
 
 /* ---- learning ---- */
 
-/* "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" */
+/* Parses "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx". */
 static bool
 parse_uuid(const char *text, uint8_t *ret)
 {
@@ -217,8 +218,8 @@ learn_uuids(struct ctf_layout *layout, const char *text, size_t length)
     }
 }
 
-/* LTTng and perf: magic, UUID and stream id in the header, from 2.8 on a stream instance id; then
- * in the context begin, end, content size and packet size, 8 bytes each. */
+/* The layout of LTTng and perf. The header has magic, UUID, stream id and, since 2.8, a stream
+ * instance id. The context has begin, end, content size and packet size, 8 bytes each. */
 static void
 assume_usual_layout(struct ctf_layout *layout, bool has_instance_id)
 {
@@ -229,7 +230,7 @@ assume_usual_layout(struct ctf_layout *layout, bool has_instance_id)
     layout->size_at = header + 24;
 }
 
-/* sink.ctf.fs of babeltrace2, whoever recorded what it writes: magic, UUID, stream id and stream
+/* The layout of babeltrace2's sink.ctf.fs, whatever the source: magic, UUID, stream id and stream
  * instance id, 8 bytes each; then packet size, content size, and the times if there are any. */
 static void
 assume_sink_layout(struct ctf_layout *layout, bool has_times)
@@ -241,8 +242,8 @@ assume_sink_layout(struct ctf_layout *layout, bool has_times)
     layout->times_at = has_times ? header + 16 : CTF_UNKNOWN_AT;
 }
 
-/* The metadata may be packetised, but its text is readable in the bytes all the same, save where a
- * packet header interrupts it. Returns whether the tracer is one whose layout is known. */
+/* Detects the layout from the metadata. Even packetised metadata contains readable text, except
+ * where a packet header interrupts it. Returns whether the tracer's layout is known. */
 static bool
 learn_from_metadata(struct ctf_layout *layout, const char *dir)
 {
@@ -265,17 +266,17 @@ learn_from_metadata(struct ctf_layout *layout, const char *dir)
     if (layout->has_sizes)
         assume_usual_layout(layout, contains(text, length, "stream_instance_id"));
     bool is_lttng = contains(text, length, "\"lttng-");
-    /* Behind the sizes, since 2.8. */
+    /* After the sizes, since 2.8. */
     if (layout->has_sizes && is_lttng && contains(text, length, "packet_seq_num"))
         layout->seq_at = layout->times_at + 32;
     return is_lttng || contains(text, length, "\"perf\"");
 }
 
-/* How packets of a file follow each other if their size stands at `at`. */
+/* How the packets of a file follow each other if their size is at `at`. */
 struct chain {
     unsigned int packets;
-    unsigned int contents; /* of them, those whose content size stands right before and fits */
-    unsigned int times;    /* and those with times that fit before it */
+    unsigned int contents; /* number of them preceded by a matching content size */
+    unsigned int times;    /* number of these preceded by matching times */
 };
 
 static void
@@ -304,8 +305,8 @@ follow(const struct ctf_layout *layout, const struct ctf_file *file, int at, str
     }
 }
 
-/* Where the content is as long as the packet, both of its sizes lead to the next packet; the
- * packet's stands second. */
+/* Chooses between the two sizes. If the content is as long as the packet, both lead to the next
+ * packet. The packet size is the second one. */
 static void
 learn_size_at(struct ctf_layout *layout, const GPtrArray *paths)
 {
@@ -384,7 +385,7 @@ ctf_metadata_lacks_mark(const char *text, size_t length)
     return memcmp(text, mark, sizeof(mark) - 1) != 0;
 }
 
-/* CTF 2 describes itself in JSON, of which each piece begins with a record separator. */
+/* CTF 2 describes itself in JSON. Each piece starts with a record separator. */
 static int
 ctf_packet_check_version(const uint8_t *text, GError **err)
 {
@@ -405,7 +406,7 @@ ctf_metadata_check(const char *path, int64_t *ret_offset, GError **err)
     *ret_offset = 0;
     if (ctf_file_open(&file, path, err) < 0)
         return -1;
-    /* babeltrace2 2.1 ends the program at that. */
+    /* babeltrace2 2.1 ends the program in this case. */
     if (file.size == 0)
         return vg_error(err, VG_E_INVALID, "the metadata is empty");
     if (pread(file.fd, head, sizeof(head), 0) < CTF_MAGIC_SIZE)

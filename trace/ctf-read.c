@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Trace directories to recordings: opens each directory whole where babeltrace2 takes it, file by
- * file where it does not, groups the streams by clock and merges them by time.
+ * Converts trace directories to recordings. Opens each directory as a whole if babeltrace2 accepts
+ * it, otherwise file by file. Groups the streams by clock and merges them by time.
  */
 #include "config.h"
 
@@ -17,22 +17,22 @@
 #include "trace/ctf-merge.h"
 #include "trace/ctf-stream.h"
 
-/* Levels of directories below a path: deeper than anybody nests. */
+/* The maximum depth of directories below a path, more than anybody uses. */
 #define TREE_DEPTH_MAX 64
 
-/* Header and context of a packet: no two streams of a trace have these in common. */
+/* The size of a packet's header and context. No two streams of a trace have the same. */
 #define COPY_HEAD_SIZE 84
 
-/* How many events are read between two calls of ctf_memory_release(): about 8 MiB of trace. */
+/* The number of events between two calls of ctf_memory_release(): about 8 MiB of trace. */
 #define EVENTS_PER_RELEASE 131072
 
 struct ctf_recording {
     vg_recording base;
     char *clock_key;
-    GPtrArray *traces;       /* struct ctf_trace, owned */
-    GPtrArray *streams;      /* struct ctf_stream, owned */
-    GPtrArray *dirs;         /* char *: where mapped stream files may lie, without links */
-    struct ctf_merge *merge; /* NULL: nothing was read yet */
+    GPtrArray *traces;  /* struct ctf_trace, owned */
+    GPtrArray *streams; /* struct ctf_stream, owned */
+    GPtrArray *dirs;    /* char *: directories without links in which mapped stream files may be */
+    struct ctf_merge *merge; /* NULL: nothing has been read yet */
     int64_t bytes;           /* of all stream files */
 };
 
@@ -68,7 +68,7 @@ vg_ctf_tree_clear(struct vg_ctf_tree *tree)
     g_clear_pointer(&tree->seen, g_hash_table_unref);
 }
 
-/* Links may lead to the same directory many times, or round in a circle. */
+/* Several links may lead to the same directory, or form a cycle. */
 static bool
 is_new_directory(struct vg_ctf_tree *tree, const char *path)
 {
@@ -147,7 +147,7 @@ trace_free(void *data)
     g_free(trace);
 }
 
-/* Names the stream files: every regular file that babeltrace2 would take for one. */
+/* Lists the stream files: every regular file that babeltrace2 accepts as one. */
 static void
 list_streams(struct ctf_recording *recording, struct ctf_trace *trace)
 {
@@ -180,7 +180,7 @@ longest_first(const void *a, const void *b)
     return more != 0 ? (more > 0) - (more < 0) : strcmp(x, y);
 }
 
-/* What the first packet of a stream file begins with, as a key; NULL if no packet begins there. */
+/* Returns the start of a stream file's first packet as a key, or NULL if there is no packet. */
 static GBytes *
 read_first_head(const char *path)
 {
@@ -193,7 +193,7 @@ read_first_head(const char *path)
     return g_bytes_new(head, sizeof(head));
 }
 
-/* A copy that somebody left beside a stream file would count its events twice. */
+/* A copy next to a stream file would count its events twice. */
 static void
 leave_copies_out(struct ctf_recording *recording, struct ctf_trace *trace)
 {
@@ -221,7 +221,7 @@ leave_copies_out(struct ctf_recording *recording, struct ctf_trace *trace)
     g_ptr_array_sort(trace->paths, compare_strings);
 }
 
-/* LTTng keeps an index file per stream, which tells of a stream file that is gone. */
+/* LTTng keeps an index file per stream, which shows that a stream file is missing. */
 static void
 tell_missing_streams(struct ctf_recording *recording, const struct ctf_trace *trace)
 {
@@ -258,7 +258,7 @@ add_graph(struct ctf_recording *recording, struct ctf_trace *trace, struct ctf_g
 }
 
 /* Makes babeltrace2 open the files of the streams added since `first`, so that the private
- * directory that they were opened through can go. */
+ * directory through which they were opened can be removed. */
 static void
 prime(const struct ctf_recording *recording, unsigned int first)
 {
@@ -266,7 +266,7 @@ prime(const struct ctf_recording *recording, unsigned int first)
         ctf_stream_peek(g_ptr_array_index(recording->streams, i));
 }
 
-/* Opens whole files through links in a private directory; NULL if babeltrace2 refuses them. */
+/* Opens whole files through links in a private directory, or returns NULL if refused. */
 static struct ctf_graph *
 open_linked(const struct ctf_trace *trace, const GPtrArray *paths, char **ret_private_dir,
             GError **err)
@@ -288,7 +288,7 @@ open_linked(const struct ctf_trace *trace, const GPtrArray *paths, char **ret_pr
     return graph;
 }
 
-/* One graph for each file alone; what is refused is read as far as it can be repaired. */
+/* Opens one graph per file. Files that are refused are read as far as they can be repaired. */
 static void
 open_one_by_one(struct ctf_recording *recording, struct ctf_trace *trace)
 {
@@ -327,8 +327,8 @@ is_accepted_alone(const struct ctf_trace *trace, char *path)
     return accepted;
 }
 
-/* Usually one file of many is damaged: the sound ones share a graph, which saves reading the
- * metadata once for each of them. */
+/* Usually, one file of many is damaged. The intact ones share a graph, which avoids reading the
+ * metadata for each of them. */
 static void
 open_sound_and_damaged(struct ctf_recording *recording, struct ctf_trace *trace)
 {
@@ -361,7 +361,7 @@ open_sound_and_damaged(struct ctf_recording *recording, struct ctf_trace *trace)
         add_stream(recording, trace, NULL, 0, g_ptr_array_index(damaged, i));
 }
 
-/* Reading file by file needs a place for links and copies. */
+/* Reading single files requires a directory for links and copies. */
 static bool
 has_private_place(const struct ctf_trace *trace, GError **err)
 {
@@ -372,8 +372,8 @@ has_private_place(const struct ctf_trace *trace, GError **err)
     return private_dir != NULL;
 }
 
-/* babeltrace2 believes LTTng's index files, whatever they say, and aborts on some of it. Through
- * links it does not see them, and it sees metadata that has its first line. */
+/* babeltrace2 believes LTTng's index files, and aborts on some contents. Through links, it does not
+ * see them. It then sees metadata that has its first line. */
 static struct ctf_graph *
 open_whole(const struct ctf_trace *trace, char **ret_private_dir, GError **err)
 {
@@ -385,7 +385,7 @@ open_whole(const struct ctf_trace *trace, char **ret_private_dir, GError **err)
     return ctf_graph_open(trace->dir, err);
 }
 
-/* The usual case: nothing is wrong. */
+/* Handles the usual case without any problem. */
 static bool
 open_sound(struct ctf_recording *recording, struct ctf_trace *trace, GError **err)
 {
@@ -398,7 +398,7 @@ open_sound(struct ctf_recording *recording, struct ctf_trace *trace, GError **er
         }
     }
     struct ctf_graph *graph = open_whole(trace, &private_dir, err);
-    /* Where several files make one stream, each must be opened alone to be known by its name. */
+    /* If several files form one stream, each must be opened alone to determine its name. */
     bool usable = graph && ctf_graph_streams(graph) == trace->paths->len;
     if (usable) {
         add_graph(recording, trace, graph, NULL);
@@ -493,7 +493,7 @@ open_trace(const char *dir, vg_names *names, vg_aliases *aliases)
     return recording;
 }
 
-/* What the recording as a whole is comes from its first stream that could be described. */
+/* The properties of the whole recording come from its first stream that could be described. */
 static bool
 describe_recording(struct ctf_recording *recording)
 {
@@ -536,7 +536,7 @@ ctf_read_add_vms(struct ctf_recording *to, const struct ctf_recording *from)
     }
 }
 
-/* from shares to's clock: its streams join. from is freed. */
+/* Moves streams to a recording with the same clock, and frees from. */
 static void
 absorb(struct ctf_recording *to, struct ctf_recording *from)
 {
@@ -572,7 +572,7 @@ find_clock(const GPtrArray *recordings, unsigned int first, const char *clock_ke
     return NULL;
 }
 
-/* What tells two traces apart: names, sizes and first bytes of their streams. */
+/* Returns what distinguishes two traces: names, sizes and first bytes of their streams. */
 static char *
 fingerprint(const struct ctf_trace *trace)
 {
@@ -592,7 +592,7 @@ fingerprint(const struct ctf_trace *trace)
     return g_strdup(g_checksum_get_string(checksum));
 }
 
-/* One directory, opened: into a recording of its clock, or aside if it has none. */
+/* Adds one opened directory to the recording with its clock, or sets it aside without one. */
 static void
 open_one(struct ctf_recording *recording, const char *dir, GPtrArray *recordings,
          unsigned int first, GHashTable *copies, GPtrArray *aside)
@@ -626,7 +626,7 @@ vg_ctf_open(const struct vg_ctf_tree *tree, vg_aliases *aliases, GPtrArray *reco
     unsigned int first = recordings->len;
     g_autoptr(GHashTable) copies = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     g_autoptr(GPtrArray) aside = g_ptr_array_new_with_free_func((GDestroyNotify)vg_recording_free);
-    /* One table: streams are merged when events were read already. */
+    /* Use one table: streams are merged after events were read. */
     g_autoptr(vg_names) names = vg_names_new();
 
     for (unsigned int i = 0; i < tree->dirs->len; i++) {

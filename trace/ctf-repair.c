@@ -27,7 +27,7 @@ ctf_file_size(const char *path)
 
 /* ---- runs of packets ---- */
 
-/* The file ends inside the packet at `offset`. */
+/* Returns whether the file ends inside the packet at `offset`. */
 static bool
 cut_packet(const struct ctf_file *file, int64_t offset, const struct ctf_head *head,
            struct ctf_segment *ret)
@@ -43,8 +43,8 @@ cut_packet(const struct ctf_file *file, int64_t offset, const struct ctf_head *h
     return true;
 }
 
-/* Tells whether two packets are of one stream, by the id that follows their UUID. One that is not
- * would have babeltrace2 refuse all packets beside it. */
+/* Returns whether two packets belong to one stream, by the id that follows their UUID. babeltrace2
+ * refuses all packets of a file that contains another stream's. */
 static bool
 is_same_stream(const struct ctf_layout *layout, const struct ctf_head *a, const struct ctf_head *b)
 {
@@ -54,7 +54,7 @@ is_same_stream(const struct ctf_layout *layout, const struct ctf_head *a, const 
            memcmp(a->bytes + at, b->bytes + at, size) == 0;
 }
 
-/* The whole packets from `offset` on that follow each other without a gap. */
+/* Finds the complete packets from `offset` on that follow each other without a gap. */
 static bool
 whole_packets(const struct ctf_layout *layout, const struct ctf_file *file, int64_t offset,
               struct ctf_segment *ret)
@@ -70,7 +70,7 @@ whole_packets(const struct ctf_layout *layout, const struct ctf_file *file, int6
             first = head;
         else if (!is_same_stream(layout, &first, &head))
             break;
-        /* A size that swallows the start of the next packet is not to be trusted. */
+        /* A size that includes the start of the next packet is wrong. */
         int64_t next = end + head.packet_size;
         if (ctf_find_start(layout, file, end + CTF_MAGIC_SIZE, next) < next)
             break;
@@ -105,7 +105,7 @@ ctf_segment_next(const struct ctf_layout *layout, const char *path, int64_t from
 
 /* ---- private directories ---- */
 
-/* The same length, so that the packets of packetised metadata stay what they are. */
+/* The length stays the same, so that packetised metadata keeps its packets. */
 static void
 disguise_tracer(char *text, size_t length)
 {
@@ -142,7 +142,8 @@ copy_metadata(const char *private_dir, const char *metadata, bool mend, GError *
     return 0;
 }
 
-/* A signal that ends the process waits until the directory is gone. Directories may nest. */
+/* A signal that would end the process waits until the directory is removed. Directories may be
+ * nested. */
 static _Thread_local unsigned int private_dirs;
 static _Thread_local sigset_t mask_before;
 
@@ -216,8 +217,9 @@ copy_bytes(int from, int64_t offset, int to, int64_t length, const char *path, G
     return 0;
 }
 
-/* Zeros would decode as thousands of events; 0xff is no event's id in any header of LTTng or perf.
- * All of it has to be 0xff: a string that was cut goes on to the first other byte. */
+/* Pads with 0xff, because zeros would decode as thousands of events. 0xff is not an event id in any
+ * header of LTTng or perf. All bytes must be 0xff, because a truncated string continues to the
+ * first other byte. */
 static int
 pad(int to, const struct ctf_segment *segment, const char *path, GError **err)
 {

@@ -9,10 +9,10 @@
 #include "base/error.h"
 #include "trace/ctf-repair.h"
 
-/* Of each stream: one of babeltrace2, and one of ours for the heads of packets. */
+/* Files per stream: one of babeltrace2, and one of ours for the packet headers. */
 #define FILES_PER_STREAM 2
 
-/* Metadata, the index of a trace, a copy of a damaged packet, what is written: open for a while. */
+/* Temporarily open files: metadata, the index of a trace, a copy of a damaged packet, output. */
 #define FILES_BESIDE 24
 
 static guint64

@@ -11,14 +11,14 @@
 #include "model/event.h"
 #include "trace/ctf-graph.h"
 
-/* The room that sink.ctf.fs makes for a packet: eight pages. It must not come to need more: 2.0.4
- * then frees the old room, and frees it again if there is no space for the new one. */
+/* The space that sink.ctf.fs reserves for a packet: eight pages. A packet must never need more:
+ * 2.0.4 then frees the old space, and frees it again if there is no memory for more. */
 #define SINK_ROOM 32768
 
-/* Magic, UUID and ids of the stream; sizes, times, losses, sequence number and CPU. */
+/* Magic, UUID and stream ids; sizes, times, losses, sequence number and CPU. */
 #define PACKET_HEAD_BYTES (4 + 16 + 8 + 8 + 6 * 8 + 4)
 
-/* Id of the class, time; tid, pid. */
+/* Class id, time; tid, pid. */
 #define RECORD_HEAD_BYTES (8 + 8 + 4 + 4)
 
 #define PACKET_RECORDS_BYTES (SINK_ROOM - PACKET_HEAD_BYTES)
@@ -31,13 +31,13 @@ struct ctf_source {
     const struct vg_ctf_plan *plan;
     GError *error;
     bt_stream *stream;
-    /* The next record, which opens a packet or goes into the open one. */
+    /* The next record, which starts a packet or is added to the open one. */
     struct vg_ctf_record record;
     size_t record_bytes;
     bool has_record;
-    uint64_t n_records; /* this one included */
-    int64_t last_ns;    /* of the record before it */
-    /* Messages that wait to be handed on; what was is not the queue's any more. */
+    uint64_t n_records; /* including this one */
+    int64_t last_ns;    /* of the previous record */
+    /* Messages to return. The queue does not own those that were returned. */
     GPtrArray *queue;
     unsigned int given;
     bool begun;
@@ -81,8 +81,8 @@ is_identifier(const char *name)
     return true;
 }
 
-/* Fields may be called so: sink.ctf.fs and its readers know how. Of env entries it refuses these,
- * and crashes over it. */
+/* Returns whether a field may have this name: sink.ctf.fs and its readers handle these names. It
+ * refuses them as env entries, and crashes. */
 static bool
 is_tsdl_word(const char *name)
 {
@@ -137,7 +137,7 @@ ctf_plan_check(const struct vg_ctf_plan *plan, GError **err)
 {
     g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
 
-    /* The sum of offset and time must stay below 2^63. */
+    /* The sum of offset and time must be below 2^63. */
     if (plan->clock_offset_ns >= VG_TIME_MAX || plan->clock_offset_ns <= -VG_TIME_MAX)
         return vg_error(err, VG_E_INVALID, "%" PRId64 " ns is not a valid clock offset",
                         plan->clock_offset_ns);
@@ -163,7 +163,7 @@ fits(struct kind kind, const struct vg_ctf_value *value)
     return value->u >> kind.bits == 0;
 }
 
-/* Adds what the text takes to *bytes; false if it is none. */
+/* Adds the size of the text to *bytes. Returns false if it is not a valid text. */
 static bool
 count_text(const char *text, size_t *bytes)
 {
@@ -173,7 +173,7 @@ count_text(const char *text, size_t *bytes)
     return text && g_utf8_validate_len(text, length, NULL);
 }
 
-/* Counts record_bytes. */
+/* Computes record_bytes. */
 static int
 check_record(struct ctf_source *source, GError **err)
 {
@@ -209,7 +209,7 @@ check_record(struct ctf_source *source, GError **err)
     return 0;
 }
 
-/* 1 with a record, 0 at the end, -1 and the source's error. */
+/* Reads the next record. Returns 1 with a record, 0 at the end, and -1 with the source's error. */
 static int
 take_record(struct ctf_source *source)
 {
@@ -297,7 +297,7 @@ set_contexts(bt_trace_class *trace_class, bt_stream_class *stream_class)
     return status;
 }
 
-/* Their ids are their places in the plan. */
+/* Adds the event classes. Their ids are their places in the plan. */
 static int
 add_event_classes(const struct vg_ctf_plan *plan, bt_trace_class *trace_class,
                   bt_stream_class *stream_class)
@@ -390,7 +390,7 @@ initialize(bt_self_component_source *self, bt_self_component_source_configuratio
 
 /* ---- messages ---- */
 
-/* Takes the message, which may be NULL for one that could not be made. */
+/* Queues the message, which may be NULL if it could not be created. */
 static int
 queue_message(struct ctf_source *source, const bt_message *take_message)
 {
@@ -412,7 +412,7 @@ set_field(bt_field *field, enum vg_ctf_kind kind, const struct vg_ctf_value *val
     return 0;
 }
 
-/* The record at hand. */
+/* Queues the present record. */
 static int
 queue_event(struct ctf_source *source, bt_self_message_iterator *iterator, const bt_packet *packet)
 {
@@ -441,7 +441,7 @@ queue_event(struct ctf_source *source, bt_self_message_iterator *iterator, const
     return status;
 }
 
-/* Those records that one packet holds, from the one at hand on; leaves the next one at hand. */
+/* Queues the records of one packet, from the present one. The next one is then present. */
 static int
 queue_events(struct ctf_source *source, bt_self_message_iterator *iterator, const bt_packet *packet)
 {
@@ -470,7 +470,7 @@ make_loss(struct ctf_source *source, bt_self_message_iterator *iterator, uint64_
     return message;
 }
 
-/* is_empty: it has no records, and is where the one at hand begins. */
+/* Starts a packet. is_empty means that it has no records and starts with the present one. */
 static int
 fill_packet(struct ctf_source *source, bt_self_message_iterator *iterator, const bt_packet *packet,
             bool is_empty)
@@ -478,7 +478,7 @@ fill_packet(struct ctf_source *source, bt_self_message_iterator *iterator, const
     const uint64_t lost = is_empty ? 0 : source->record.lost;
     const unsigned int loss_at = source->queue->len;
     const int64_t before_ns = source->last_ns;
-    /* Packets follow each other without a gap, unless something is missing there. */
+    /* Packets follow each other without a gap, unless records are missing there. */
     const bool has_gap = !source->any_packet || lost > 0;
     const int64_t begin_ns = has_gap ? source->record.ts_ns : before_ns;
 
@@ -514,9 +514,9 @@ queue_packet(struct ctf_source *source, bt_self_message_iterator *iterator, bool
     return status;
 }
 
-/* The next messages. A trace without records has one empty packet, as a stream file of no bytes is
- * damaged for many readers. So has one that begins with a loss: of what a first packet says to be
- * missing, babeltrace2 does not tell the number when it reads. */
+/* Returns the next messages. A trace without records has one empty packet, because many readers
+ * consider an empty stream file damaged. A trace that starts with a loss also has one, because
+ * babeltrace2 does not read the number of events missing before the first packet. */
 static int
 fill_queue(struct ctf_source *source, bt_self_message_iterator *iterator)
 {

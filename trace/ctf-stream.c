@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Events of a packet are held back for a while before they may be taken: if the decoder stumbles in
- * that packet, the last ones before it may already be decoded from garbage and are thrown away.
+ * Events of a packet are delayed before they may be taken. If the decoder fails in that packet, the
+ * last ones before the failure may already be wrong and are discarded.
  */
 #include "config.h"
 
@@ -9,9 +9,10 @@
 
 #include <string.h>
 
-/* How many events before a decoding error are not to be trusted. Random bytes decode as one of
- * LTTng's compact events with a chance of (event classes)/32 each, so the chance that a false one
- * lies further back is small. Where a file is merely cut, only the last event can be false. */
+/* The number of events before a decoding error that are not reliable. Random bytes decode as one of
+ * LTTng's compact events with a probability of (event classes)/32 each, so a wrong event is
+ * unlikely to be further back. In a file that is merely truncated, only the last event can be
+ * wrong. */
 #define HOLD_GARBLED 8
 #define HOLD_CUT     1
 
@@ -23,8 +24,8 @@ ctf_stream_path_of(const struct ctf_stream *stream)
     return stream->path ? stream->path : stream->trace->dir;
 }
 
-/* The path that babeltrace2 read the stream from; in a private directory the name is that of the
- * original. */
+/* Returns the path from which babeltrace2 read the stream. In a private directory, the name is that
+ * of the original. */
 static void
 learn_path(struct ctf_stream *stream, const bt_stream *bt)
 {
@@ -90,7 +91,7 @@ queue_slot(struct ctf_stream *stream)
     return &stream->queue[stream->fill];
 }
 
-/* The event in queue_slot() is complete: it counts, at a time not before the last one's. */
+/* Counts the completed event in queue_slot(), with a time not before the last one's. */
 static void
 queue_commit(struct ctf_stream *stream)
 {
@@ -115,8 +116,8 @@ queue_commit(struct ctf_stream *stream)
     stream->any = true;
 }
 
-/* A mark for the merge. It does not count as the stream's last time, which a garbled packet would
- * drag along. */
+/* Queues a mark for the merge. It does not count as the stream's last time, which a garbled packet
+ * would distort. */
 static void
 queue_mark(struct ctf_stream *stream, unsigned int type, int64_t ts_ns, int64_t covered_ns)
 {
@@ -129,7 +130,7 @@ queue_mark(struct ctf_stream *stream, unsigned int type, int64_t ts_ns, int64_t 
     stream->fill++;
 }
 
-/* Before an event of the packet, or at its end. */
+/* Called before an event of the packet, or at its end. */
 static void
 queue_resume(struct ctf_stream *stream, int64_t limit_ns)
 {
@@ -179,7 +180,7 @@ ctf_stream_on_event(struct ctf_stream *stream, const bt_message *message)
         ctf_stream_reject(stream, why);
         return;
     }
-    /* perf first describes the processes that are there already, at time 0 or while it starts. */
+    /* perf first describes existing processes, at time 0 or while it starts. */
     if (binding->is_perf_record && !stream->any)
         event->ts_ns = VG_TIME_UNKNOWN;
     if (stream->resume_due) {
@@ -196,7 +197,7 @@ emit_loss(struct ctf_stream *stream, int64_t end_ns)
     if (!stream->loss_pending)
         return;
     stream->loss_pending = false;
-    /* Before anything was read of the stream nobody knows since when. */
+    /* Before the stream's first event, the start of the loss is unknown. */
     if (stream->loss.ts_ns == 0 && !stream->any) {
         if (end_ns == INT64_MAX)
             return;
@@ -210,8 +211,8 @@ emit_loss(struct ctf_stream *stream, int64_t end_ns)
     queue_commit(stream);
 }
 
-/* Loss is told before the packet that follows it, with a range that may reach into that packet;
- * nothing is missing there, so it ends where the packet begins. */
+/* Reports losses. A loss is reported before the packet that follows it, with a range that may
+ * extend into that packet. Nothing is missing there, so the loss ends where the packet starts. */
 static void
 note_loss(struct ctf_stream *stream, int64_t begin_ns, int64_t end_ns, uint64_t events,
           uint64_t packets)
@@ -277,7 +278,7 @@ on_discarded_packets(struct ctf_stream *stream, const bt_message *message)
     note_loss(stream, MAX(begin, stream->last_ts), end, 0, count);
 }
 
-/* Garbled times of events would otherwise drag the whole recording with them. */
+/* Limits the times of events. Otherwise, garbled times would distort the whole recording. */
 static int64_t
 latest_in_packet(const struct ctf_stream *stream, const struct ctf_head *head, int64_t begin_ns)
 {
@@ -309,8 +310,9 @@ follow_coverage(struct ctf_stream *stream, const struct ctf_head *head, int64_t 
         stream->covered_ns = MAX(end_ns, begin_ns);
 }
 
-/* LTTng throws events away while the next packet has no room yet: where packets follow each other
- * without a gap they are missing at the end of the packet that tells of them, not before it. */
+/* Handles losses at the end of a packet. LTTng discards events while there is no space for the next
+ * packet. If packets follow each other without a gap, events are missing at the end of the packet
+ * that reports them, not before it. */
 static void
 defer_loss(struct ctf_stream *stream, int64_t begin_ns)
 {
@@ -343,7 +345,7 @@ on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
     struct ctf_head head;
     int64_t told_cpu;
 
-    /* babeltrace2 keeps the sizes in the packet context to itself. */
+    /* babeltrace2 does not report the sizes in the packet context. */
     stream->packet_at += stream->packet_length;
     if (!ctf_head_read(&stream->trace->layout, &stream->file, packet_offset(stream), &head))
         head = (struct ctf_head){0};
@@ -398,7 +400,7 @@ on_message(void *data, const bt_message *message)
         on_packet_beginning(stream, message);
         break;
     case BT_MESSAGE_TYPE_PACKET_END:
-        /* Padding may have completed the last event of a cut packet: on_cut_end() decides. */
+        /* Padding may have completed the last event of a truncated packet. on_cut_end() decides. */
         if (!is_cut(stream)) {
             queue_resume(stream, INT64_MAX);
             emit_deferred_loss(stream);
@@ -428,7 +430,7 @@ hold_of(const struct ctf_stream *stream)
     return HOLD_GARBLED;
 }
 
-/* A graph of its own on one readable run of packets. */
+/* Opens a separate graph for one readable run of packets. */
 static int
 open_segment(struct ctf_stream *stream, GError **err)
 {
@@ -456,11 +458,11 @@ start_segment(struct ctf_stream *stream)
     ctf_decoder_forget_classes(&stream->decoder);
 }
 
-/* Goes on with what is readable at or after `from`, if anything is. */
+/* Continues with what is readable at or after `from`, if anything is. */
 static void
 resume_at(struct ctf_stream *stream, int64_t from)
 {
-    if (!stream->path) /* the file that broke is not known */
+    if (!stream->path) /* the damaged file is unknown */
         return;
     while (!stream->graph) {
         g_autoptr(GError) error = NULL;
@@ -501,7 +503,7 @@ tell_damage(struct ctf_stream *stream, int64_t offset, const GError *error, size
                              dropped, error ? error->message : "");
 }
 
-/* Time of the last event that is left; false if there is none. */
+/* Finds the time of the last remaining event. Returns false if there is none. */
 static bool
 find_last_time(const struct ctf_stream *stream, int64_t *ret)
 {
@@ -516,7 +518,7 @@ find_last_time(const struct ctf_stream *stream, int64_t *ret)
     return stream->delivered;
 }
 
-/* The decoder gave up. */
+/* Handles an error of the decoder. */
 static void
 on_failure(struct ctf_stream *stream, const GError *error)
 {
@@ -539,7 +541,7 @@ on_failure(struct ctf_stream *stream, const GError *error)
         resume_at(stream, next);
 }
 
-/* A cut file whose padding decoded without an error. */
+/* Handles a truncated file whose padding was decoded without an error. */
 static void
 on_cut_end(struct ctf_stream *stream)
 {
@@ -554,7 +556,7 @@ on_cut_end(struct ctf_stream *stream)
         on_failure(stream, NULL);
 }
 
-/* The graph has delivered all it had. */
+/* Handles the end of a graph. */
 static void
 on_end(struct ctf_stream *stream)
 {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A plan (classes of records, environment, a callback that hands out one record at a time) becomes
- * a trace: ctf-source checks each record and packs them up into packets, as messages of
- * babeltrace2; babeltrace2's sink.ctf.fs makes a stream file of them in DIR/.part, and the metadata
- * in memory; here they get a UUID from the contents, and both come into DIR, or nothing of it.
+ * Converts a plan (record classes, environment, and a callback that returns one record at a time)
+ * to a trace. ctf-source checks each record and packs the records into packets, as babeltrace2
+ * messages. babeltrace2's sink.ctf.fs writes a stream file in DIR/.part, and the metadata to
+ * memory. This file then replaces the UUID with a digest of the contents, and moves both files to
+ * DIR, or neither.
  *
- * babeltrace2's sink.ctf.fs writes the stream, and gets these of its habits mended:
- * - it writes the metadata when its graph is freed, and aborts where the disk has no room for it:
- *   so it writes into memory, and we to the disk;
- * - it does not say why it failed: the kernel is asked the same again;
- * - bytes beyond ASCII it escapes with two hexadecimal digits, of which its own reader takes all
- *   that follow: they are put back;
- * - the UUID of a trace is a random one: a digest of the trace takes its place.
+ * It works around the following behaviour of sink.ctf.fs:
+ * - It writes the metadata when its graph is freed, and aborts if the disk is full. It therefore
+ *   writes to memory, and this file writes to the disk.
+ * - It does not report why it failed. The same request is therefore sent to the kernel again.
+ * - It escapes non-ASCII bytes with two hexadecimal digits, but its own reader accepts all digits
+ *   that follow. The escapes are therefore reversed.
+ * - The UUID of a trace is random. A digest of the trace replaces it.
  */
 #include "config.h"
 
@@ -32,10 +33,10 @@
 #include "trace/ctf-packet.h"
 #include "trace/ctf-source.h"
 
-/* Where it is written, in the directory itself; sink.ctf.fs wants to make it. */
+/* The temporary directory in the target directory. sink.ctf.fs creates it. */
 #define PART ".part"
 
-/* What the sink makes room for at once, and a little more. */
+/* The space that the sink reserves at a time, and slightly more. */
 #define ROOM_TO_ASK_FOR 65536
 
 /* "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" */
@@ -45,8 +46,8 @@ struct place {
     const char *dir;
     bool made;
     char *part;
-    char *part_stream;   /* named by the sink: of a stream without a name */
-    char *part_metadata; /* a link to the memory */
+    char *part_stream;   /* the sink's name for a stream without a name */
+    char *part_metadata; /* link to the memory */
     char *stream;
     char *metadata;
     int memory;
@@ -86,8 +87,8 @@ make_dir(const char *path, bool *ret_made, GError **err)
     return 0;
 }
 
-/* The most that the metadata can need: every byte of a text escaped, and more than enough for what
- * is said of each thing. */
+/* Returns the maximum size of the metadata: every byte of a text escaped, and more than enough for
+ * each description. */
 static off_t
 metadata_bytes_max(const struct vg_ctf_plan *plan)
 {
@@ -103,7 +104,7 @@ metadata_bytes_max(const struct vg_ctf_plan *plan)
     return (off_t)bytes;
 }
 
-/* A limit for the size of files holds for the memory, too. */
+/* A limit for file sizes also applies to the memory file. */
 static int
 make_memory(struct place *place, const struct vg_ctf_plan *plan, GError **err)
 {
@@ -136,7 +137,7 @@ place_remove_part(const struct place *place)
     rmdir(place->part);
 }
 
-/* It is as if nothing had been written. */
+/* Removes everything that was written. */
 static void
 place_undo(const struct place *place)
 {
@@ -161,7 +162,7 @@ place_close(struct place *place)
     g_free(place->metadata);
 }
 
-/* What the kernel says to the next thing that the sink would do here; 0: nothing against it. */
+/* Returns the kernel's error for the next operation that the sink would perform, or 0. */
 static int
 ask_kernel(const struct place *place)
 {
@@ -179,7 +180,7 @@ ask_kernel(const struct place *place)
 
 /* ---- the graph ---- */
 
-/* Babeltrace 2.1 writes CTF 2 unless it is told otherwise, and 2.0 knows no such parameter. */
+/* Babeltrace 2.1 writes CTF 2 by default, and 2.0 does not know this parameter. */
 static int
 add_ctf_version(bt_value *params)
 {
@@ -210,7 +211,7 @@ add_sink(const struct place *place, bt_graph *graph, const bt_component_sink **r
     return status;
 }
 
-/* Once the sink has made the directory. */
+/* Called when the sink has created the directory. */
 static int
 link_metadata(const struct place *place, GError **err)
 {
@@ -244,7 +245,7 @@ run_graph(const struct place *place, bt_graph *graph, struct ctf_source *records
     return 0;
 }
 
-/* Whose fault it was: that of the records, or that of the disk, or else babeltrace2 knows. */
+/* Returns the cause of a failure: the records, the disk, or else what babeltrace2 reports. */
 static int
 explain(const struct place *place, struct ctf_source *records, const GError *told, GError **err)
 {
@@ -261,7 +262,7 @@ explain(const struct place *place, struct ctf_source *records, const GError *tol
                     place->dir, told->message);
 }
 
-/* Now the sink opens the metadata, and aborts where somebody has removed the directory. */
+/* Opens the metadata. The sink does this now, and aborts if the directory was removed. */
 static void
 free_graph(const struct place *place, bt_graph *take_graph)
 {
@@ -295,7 +296,7 @@ write_stream(const struct place *place, const struct vg_ctf_plan *plan, GError *
 
 /* ---- the UUID ---- */
 
-/* Calls fn for the head of each packet. */
+/* Calls fn for the header of each packet. */
 static int
 for_each_packet(const struct place *place, const struct ctf_layout *layout,
                 int (*fn)(void *data, int64_t offset, const struct ctf_head *head), void *data,
@@ -317,7 +318,7 @@ for_each_packet(const struct place *place, const struct ctf_layout *layout,
     return 0;
 }
 
-/* The random one is left out. */
+/* Computes the digest without the random UUID. */
 static int
 digest_head(void *data, int64_t offset, const struct ctf_head *head)
 {
@@ -399,7 +400,7 @@ replace_uuid(const struct place *place, GString *metadata, GError **err)
 
 /* ---- the metadata ---- */
 
-/* "\xc3\xa9" back to what it was. Any other escape stands as it is. */
+/* Restores escaped bytes such as "\xc3\xa9". Any other escape remains. */
 static void
 unescape_bytes(GString *text)
 {

@@ -3,10 +3,10 @@
 
 #include "trace/late-cpus.h"
 
-/* Names of CPUs in a message. */
+/* The maximum number of CPU names in a message. */
 #define NAMED_MAX 16
 
-/* Less than such a part of a recording does not matter. */
+/* Less than 1/100 of a recording does not matter. */
 #define MATTERS 100
 
 void

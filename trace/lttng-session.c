@@ -14,17 +14,17 @@
 #include "trace/wanted-events.h"
 
 #define CHANNEL "vgpud"
-/* How often it is asked whether everything is written. */
+/* The interval of checks whether everything is written. */
 #define PENDING_POLL_US 20000
 
 struct vg_lttng_session {
     char *name;
     struct lttng_handle *handle;
     struct vg_wanted_events events;
-    bool exists; /* in the daemon */
+    bool exists; /* the session exists in the daemon */
 };
 
-/* What kernel tracing needs besides, where LTTng's own words leave it open. */
+/* Adds what kernel tracing requires, if LTTng's own message leaves this open. */
 static const char *
 hint_of(enum lttng_error_code code)
 {
@@ -42,7 +42,7 @@ hint_of(enum lttng_error_code code)
     }
 }
 
-/* liblttng-ctl returns codes with both signs. */
+/* liblttng-ctl returns codes of both signs. */
 static int
 lttng_failed(GError **err, int code, const char *what)
 {
@@ -124,8 +124,8 @@ has_tracepoint(const void *data, const char *name)
     return false;
 }
 
-/* Comes before everything else that is asked of the kernel tracer: where there is none, the daemon
- * says so only to a question without attachments. */
+/* Checks for the kernel tracer before any other request to it: if there is none, the daemon reports
+ * this only to a request without attachments. */
 static int
 find_events(vg_lttng_session *session, GError **err)
 {
@@ -179,7 +179,7 @@ vg_lttng_session_new(const struct vg_lttng_options *options, GError **err)
     return g_steal_pointer(&session);
 }
 
-/* Destroys the session, which is gone from here in any case. */
+/* Destroys the session. In any case, it is forgotten here. */
 static int
 lttng_session_destroy(vg_lttng_session *session_take, GError **err)
 {

@@ -39,7 +39,7 @@ vg_ctf_check_room(const struct vg_ctf_tree *tree, GError **err)
     return 0;
 }
 
-/* The tree is empty: vg_ctf_tree_add() adds nothing. */
+/* The tree is empty, because vg_ctf_tree_add() adds nothing. */
 int
 vg_ctf_open(const struct vg_ctf_tree *tree, vg_aliases *aliases, GPtrArray *recordings,
             GError **err)

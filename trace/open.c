@@ -12,7 +12,7 @@
 #include "trace/ctf-room.h"
 #include "trace/text-read.h"
 
-/* Trace text is opened at once, directories are gathered: their traces may share a clock. */
+/* Opens text traces immediately, but collects directories first: their traces may share a clock. */
 static int
 open_path(const char *path, vg_aliases *aliases, GPtrArray *recordings, struct vg_ctf_tree *tree,
           GError **err)

@@ -11,17 +11,17 @@
 #include "base/error.h"
 #include "model/trouble.h"
 
-/* Handles of what is not a field of the format. */
+/* Handles of values that are not fields of the format. */
 enum { HANDLE_TID = VG_PERF_FIELDS_MAX, HANDLE_PID };
 
 #define NAME_MAX_BYTES 64
-/* No tracepoint writes more than a page or two; perf's own limit is this. */
+/* perf's own limit. No tracepoint writes more than a page or two. */
 #define OFFSET_MAX 65535
 
 enum field_kind {
     FIELD_INT,
     FIELD_TEXT,    /* char NAME[N] */
-    FIELD_DATA_LOC /* 32 bits: where in the record the text is, and in the upper half how long */
+    FIELD_DATA_LOC /* 32 bits: the text's offset in the record, and its length in the upper half */
 };
 
 struct field {
@@ -41,7 +41,7 @@ struct vg_perf_format {
 
 /* ---- the file ---- */
 
-/* The number after "KEY:" in a line. */
+/* Reads the number after "KEY:" in a line. */
 static bool
 read_number(const char *line, const char *key, uint32_t limit, uint32_t *ret)
 {
@@ -58,8 +58,8 @@ read_number(const char *line, const char *key, uint32_t limit, uint32_t *ret)
     return true;
 }
 
-/* "char prev_comm[16]", "pid_t prev_pid", "__data_loc char[] name": its last word, without what is
- * in brackets. */
+/* Reads "char prev_comm[16]", "pid_t prev_pid", "__data_loc char[] name": the name is the last
+ * word, without the brackets. */
 static bool
 read_declaration(const char *text, size_t length, struct field *field)
 {
@@ -77,11 +77,12 @@ read_declaration(const char *text, size_t length, struct field *field)
     memcpy(field->name, begin, name_length);
     field->name[name_length] = '\0';
     field->kind = is_data_loc ? FIELD_DATA_LOC : is_char && bracket ? FIELD_TEXT : FIELD_INT;
-    /* Other arrays are no number. */
+    /* Other arrays are not numbers. */
     return is_data_loc || is_char || !bracket;
 }
 
-/* "\tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;" false: of no use. */
+/* Reads "\tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;". Returns false if it is of no
+ * use. */
 static bool
 read_field(const char *line, struct field *field)
 {
@@ -97,7 +98,7 @@ read_field(const char *line, struct field *field)
         !read_number(end, "offset:", OFFSET_MAX, &field->offset) ||
         !read_number(end, "size:", OFFSET_MAX, &field->size))
         return false;
-    /* Kernels before 3.4 do not tell. */
+    /* Kernels before 3.4 do not report this. */
     read_number(end, "signed:", 1, &is_signed);
     field->is_signed = is_signed == 1;
     if (field->kind == FIELD_INT)
@@ -200,7 +201,7 @@ perf_format_get_int(const void *data, int handle, int64_t *ret)
     if (field->kind != FIELD_INT || field->offset + field->size > record->size)
         return false;
     const char *at = (const char *)record->raw + field->offset;
-    /* The kernel is of this machine's byte order. */
+    /* The kernel has this machine's byte order. */
     if (G_BYTE_ORDER == G_LITTLE_ENDIAN)
         memcpy(&value, at, field->size);
     else
@@ -251,7 +252,7 @@ vg_tracefs_root(GError **err)
 
     for (size_t i = 0; i < G_N_ELEMENTS(roots); i++) {
         g_autofree char *events = g_build_filename(roots[i], "events", NULL);
-        /* access() would leave out the capabilities of who is not root. */
+        /* access() would ignore the capabilities of a user other than root. */
         if (faccessat(AT_FDCWD, events, R_OK | X_OK, AT_EACCESS) == 0)
             return roots[i];
         denied |= errno == EACCES;

@@ -5,7 +5,7 @@
 
 struct lane {
     uint64_t track;
-    int64_t free_ns; /* from then on nothing is on it */
+    int64_t free_ns; /* time from which it is free */
     bool taken;
 };
 

@@ -13,13 +13,13 @@
 #include "base/error.h"
 #include "trace/perfetto-wire.h"
 
-/* All events are one sequence of packets: what one of them says once holds for those after it. */
+/* All events are one sequence of packets: the data of one packet applies to later ones. */
 #define SEQUENCE_ID       1
 #define BUFFER_BYTES      65536
 #define CLOCK_IS_REALTIME 1 /* common/builtin_clock.proto */
 #define CLOCK_IS_RAW      3 /* BUILTIN_CLOCK_MONOTONIC */
 
-/* Numbers of fields, from https://github.com/google/perfetto, protos/perfetto/trace/. */
+/* Field numbers, from https://github.com/google/perfetto, protos/perfetto/trace/. */
 enum {
     /* trace.proto */
     TRACE_PACKET = 1,
@@ -73,7 +73,7 @@ enum {
     ANNOTATION_INT = 4,
     ANNOTATION_TEXT = 6,
     ANNOTATION_NAME = 10,
-    /* interned_data/interned_data.proto; an entry of each is its number and its name */
+    /* interned_data/interned_data.proto; each entry has a number and a name */
     INTERNED_CATEGORY = 1,
     INTERNED_EVENT_NAME = 2,
     INTERNED_ANNOTATION_NAME = 3,
@@ -85,7 +85,8 @@ enum sequence_flags { STATE_CLEARED = 1, NEEDS_STATE = 2 };
 
 enum event_type { TYPE_SLICE_BEGIN = 1, TYPE_SLICE_END = 2, TYPE_COUNTER = 4 };
 
-/* Fields that a kind of names goes to: interned_data, the number of a name, the name itself. */
+/* The fields for one kind of names: in interned_data, for the number of a name, and for the name
+ * itself. */
 enum { NAMES_CATEGORY, NAMES_EVENT, NAMES_ANNOTATION, NAMES_MAX };
 static const struct {
     uint32_t interned;
@@ -99,7 +100,7 @@ static const struct {
 
 struct track {
     int64_t last_ns;
-    uint32_t depth; /* open slices */
+    uint32_t depth; /* number of open slices */
     bool counter;
 };
 
@@ -107,16 +108,16 @@ struct vg_perfetto {
     char *path;
     char *temporary;
     FILE *file;   /* NULL: closed */
-    char *buffer; /* of file; glibc makes none of a size that is asked for */
+    char *buffer; /* of file; glibc allocates none of a requested size */
     GError *error;
     int64_t clock_offset_ns;
     bool clock_told;
-    GArray *tracks;               /* struct track; that with uuid 1 is the first */
+    GArray *tracks;               /* struct track; the first one has uuid 1 */
     GHashTable *names[NAMES_MAX]; /* char * -> number */
-    bool pending;                 /* event is not written yet, for more may be added */
+    bool pending;                 /* the event is not written yet, because more may be added */
     int64_t pending_ns;
     GString *event;
-    GString *interned; /* names that are told with the next event */
+    GString *interned; /* names to write with the next event */
     GString *packet;
     GString *scratch;
     struct vg_perfetto_stats stats;
@@ -144,8 +145,8 @@ put_clock(GString *snapshot, uint64_t id, int64_t t_ns)
     vg_wire_put_message(snapshot, SNAPSHOT_CLOCKS, clock);
 }
 
-/* What the clocks are at the first event. Told before it: the clock of the trace cannot be changed
- * once a reader has used it. */
+/* Writes the values of the clocks at the first event. This must come before it: the trace clock
+ * cannot be changed once a reader has used it. */
 static void
 write_clocks(vg_perfetto *trace, int64_t t_ns)
 {
@@ -163,7 +164,7 @@ write_clocks(vg_perfetto *trace, int64_t t_ns)
     trace->clock_told = true;
 }
 
-/* Times without a clock of their own are those of the raw clock. */
+/* Uses the raw clock for times without a clock of their own. */
 static void
 write_head(vg_perfetto *trace)
 {
@@ -194,7 +195,7 @@ finish_event(vg_perfetto *trace)
 
 /* ---- text ---- */
 
-/* Text as a string field must have it; the caller frees it. */
+/* Returns the text in the form of a string field. The caller frees it. */
 static char *
 clean(const char *text)
 {
@@ -213,7 +214,7 @@ put_clean(GString *to, uint32_t field, const char *text)
     vg_wire_put_text(to, field, valid);
 }
 
-/* As its number, which is told with the first event that uses it. */
+/* Writes a name as its number, which the first event that uses it defines. */
 static void
 put_name(vg_perfetto *trace, unsigned int kind, GString *to, const char *name)
 {
@@ -356,7 +357,7 @@ check_track(const vg_perfetto *trace, uint64_t track)
         vg_bug("track %" G_GUINT64_FORMAT " of a trace that has %u", track, trace->tracks->len);
 }
 
-/* With the message that says what kind it is, in trace->scratch. */
+/* Adds a track with the message for its kind, which is in trace->scratch. */
 static uint64_t
 add_track(vg_perfetto *trace, uint64_t parent, const char *name, uint32_t kind)
 {
@@ -415,7 +416,7 @@ vg_perfetto_track_counter(vg_perfetto *trace, uint64_t parent, const char *name,
 
 /* ---- events ---- */
 
-/* NULL: there is nowhere to put it. */
+/* Returns the track, or NULL if there is none. */
 static struct track *
 find_track(vg_perfetto *trace, uint64_t uuid, bool counter)
 {

@@ -11,7 +11,8 @@
 
 #define HOST_NAME_MAX_BYTES 255
 
-/* So many processes are told of before the first event that has a time; there cannot be more. */
+/* The maximum number of processes that are reported before the first event with a time. There
+ * cannot be more. */
 #define HELD_MAX ((unsigned int)VG_TID_LIMIT)
 
 struct vg_trace_problem *
@@ -86,7 +87,7 @@ vg_recording_learn_event(vg_recording *recording, const char *event_name)
 
     if (!adapter || adapter->type != VG_EVENT_GPU)
         return;
-    /* That workloads are queued says nothing of the driver's requests. */
+    /* Queued workloads do not mean that the driver's requests are recorded. */
     if (adapter->gpu_op != VG_GPU_QUEUED || !strstr(event_name, "gvt_workload"))
         recording->gpu_ops |= 1U << adapter->gpu_op;
 }
@@ -144,13 +145,13 @@ vg_recording_name_vms(const vg_recording *recording, vg_topology *topology)
 {
     for (unsigned int i = 0; i < recording->vms->len; i++) {
         const struct vg_recorded_vm *vm = &g_array_index(recording->vms, struct vg_recorded_vm, i);
-        /* What they are was checked: it can only be there already. */
+        /* The arguments were checked. This can only fail because the name exists. */
         (void)!vg_topology_name_vm(topology, vm->pid, vm->name, vm->uuid[0] ? vm->uuid : NULL,
                                    NULL);
     }
 }
 
-/* Reads up to the first event that has a time, which those before it take over. */
+/* Reads up to the first event with a time, which also applies to earlier events. */
 static int
 find_time(vg_recording *recording, GError **err)
 {
@@ -168,7 +169,7 @@ find_time(vg_recording *recording, GError **err)
     }
     if (status == VG_RECORDING_AGAIN)
         return status;
-    /* There is none: they are all there is to tell, at the beginning of time. */
+    /* There is no such event: those without a time are everything, at time 0. */
     recording->has_time = recording->held->len > 0;
     return status == 0 && recording->has_time ? 1 : status;
 }
@@ -201,7 +202,7 @@ vg_recording_host(const vg_recording *recording)
 {
     const char *name = recording->hostname;
 
-    /* "(none)" is the kernel's nothing. */
+    /* The kernel uses "(none)" if there is no name. */
     if (!name || !name[0] || strcmp(name, "(none)") == 0 || strlen(name) > HOST_NAME_MAX_BYTES ||
         !g_utf8_validate(name, -1, NULL))
         return NULL;

@@ -8,7 +8,7 @@
 struct vg_text_ahead {
     vg_text_lines *lines;
     struct vg_text_files_at at;
-    uint64_t seen[VG_CPU_LIMIT / 64]; /* a bit for each CPU of which there was an event */
+    uint64_t seen[VG_CPU_LIMIT / 64]; /* one bit per CPU that had an event */
     bool at_end;
 };
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A spelling is matched from its end: numbers and states are short and of few characters, so only
- * a comm is left to be found, and that one is the stretch between two texts that makes all fields
- * to its left fit as well. So a thread named "a ==> next_comm=b" or "x prev_pid=1" is read right.
+ * A spelling is matched from its end. Numbers and states are short and have few different
+ * characters, so only a comm remains. It is the text between two fixed parts for which all fields
+ * to its left match as well. A thread named "a ==> next_comm=b" or "x prev_pid=1" is therefore read
+ * correctly.
  */
 #include "config.h"
 
@@ -14,11 +15,11 @@
 
 #define FAILED_TO_PARSE "[FAILED TO PARSE]"
 
-/* Words behind the fields of the table: those that newer kernels add, or perf's address and symbol
- * (`-F +ip,sym`). */
+/* The maximum number of words after the fields of the table, which newer kernels or perf (`-F
+ * +ip,sym`: address and symbol) add. */
 #define APPENDED_WORDS_MAX 4
 
-/* Pairs of words in front of those wanted: "vcpu 0 reason X" has one. */
+/* The maximum number of word pairs before the wanted ones. "vcpu 0 reason X" has one. */
 #define WORD_PAIRS_MAX 8
 
 struct event_spellings {
@@ -26,9 +27,9 @@ struct event_spellings {
     const char *spellings[VG_TEXT_SPELLINGS_MAX];
 };
 
-/* {kind:field}. The first of each kind is TP_printk of include/trace/events/sched.h and task.h,
- * those that begin with a comm and ':' are libtraceevent's plugin_sched_switch.c, and those
- * without "==>" are how trace-cmd prints an event that it cannot format. */
+/* {kind:field}. The first spelling of each kind is TP_printk in include/trace/events/sched.h and
+ * task.h. Those that start with a comm and ':' are from libtraceevent's plugin_sched_switch.c.
+ * Those without "==>" are trace-cmd's output for an event that it cannot format. */
 static const struct event_spellings event_table[] = {
     {{"sched_switch"},
      {"prev_comm={t:prev_comm} prev_pid={i:prev_pid} prev_prio={i:prev_prio} "
@@ -69,7 +70,7 @@ static const struct event_spellings event_table[] = {
      {"pid={i:pid} oldcomm={t:oldcomm} newcomm={t:newcomm} oom_score_adj={i:oom_score_adj}"}},
 };
 
-/* arch/x86/kvm/trace.h: TP_printk names these fields by another word. */
+/* arch/x86/kvm/trace.h: TP_printk has other names for these fields. */
 static const char *const word_events[] = {"kvm_entry", "kvm_exit"};
 static const struct {
     const char *word, *field;
@@ -87,7 +88,7 @@ span_between(const char *begin, const char *end)
     return (struct vg_text_span){begin, (size_t)(end - begin)};
 }
 
-/* Takes a spelling of the table apart. */
+/* Splits a spelling of the table into its parts. */
 static void
 compile(struct vg_text_spelling *spelling, const char *text)
 {
@@ -106,7 +107,7 @@ compile(struct vg_text_spelling *spelling, const char *text)
     spelling->behind = (struct vg_text_span){text, strlen(text)};
 }
 
-/* The table's spellings of an event, or NULL. */
+/* Returns the table's spellings of an event, or NULL. */
 static const char *const *
 find_spellings(struct vg_text_span event)
 {
@@ -147,7 +148,7 @@ is_state(char c)
     return vg_text_is_letter(c) || vg_text_is_digit(c) || c == '|' || c == '+' || c == '?';
 }
 
-/* Where a value that ends at end begins; end itself if there is none. */
+/* Returns where a value that ends at end starts, or end itself if there is none. */
 static const char *
 value_begin(char kind, const char *begin, const char *end)
 {
@@ -181,7 +182,7 @@ ends_with(const char *begin, const char *end, struct vg_text_span text)
 static bool match_left(const struct vg_text_spelling *spelling, size_t n, const char *begin,
                        const char *end, struct vg_text_span *values);
 
-/* Part n of the spelling is [value, end): the rest must fit in front of it. */
+/* Matches part n of the spelling with [value, end). The rest must match the text before it. */
 static bool
 match_part(const struct vg_text_spelling *spelling, size_t n, const char *begin, const char *value,
            const char *end, struct vg_text_span *values)
@@ -196,8 +197,8 @@ match_part(const struct vg_text_spelling *spelling, size_t n, const char *begin,
     return true;
 }
 
-/* The first n parts of the spelling are exactly [begin, end). Each part calls itself once for the
- * next, so that the depth is VG_TEXT_PARTS_MAX. */
+/* Matches the first n parts of the spelling with exactly [begin, end). Each part calls the function
+ * once for the next one, so the depth is VG_TEXT_PARTS_MAX. */
 static bool
 match_left(const struct vg_text_spelling *spelling, size_t n, const char *begin, const char *end,
            struct vg_text_span *values)
@@ -208,7 +209,7 @@ match_left(const struct vg_text_spelling *spelling, size_t n, const char *begin,
     const struct vg_text_part *part = &spelling->parts[--n];
     if (part->kind != 't') {
         const char *value = value_begin(part->kind, begin, end);
-        /* A word may hold what stands in front of it: "clone_flags=3d0f00". */
+        /* A word may contain the text before it: "clone_flags=3d0f00". */
         if (part->kind == 'w') {
             const char *equals = memchr(value, '=', (size_t)(end - value));
             value = equals ? equals + 1 : value;
@@ -281,7 +282,8 @@ is_key(char c)
     return vg_text_is_letter(c) || vg_text_is_digit(c) || c == '_';
 }
 
-/* Where the value at p ends: behind its bracket, in front of a comma, of " key=", or at the end. */
+/* Returns where the value at p ends: after its bracket, before a comma, before " key=", or at the
+ * end. */
 static const char *
 pair_end(const char *p, const char *end)
 {
@@ -303,7 +305,7 @@ pair_end(const char *p, const char *end)
     return end;
 }
 
-/* The value behind a key that ends with ':' itself, as "ring name:gfx". */
+/* Finds the value after a key that ends with ':', such as "ring name:gfx". */
 static struct vg_text_span
 find_colon_pair(struct vg_text_span body, const char *key)
 {
@@ -315,7 +317,8 @@ find_colon_pair(struct vg_text_span body, const char *key)
     return span_between(p + len, pair_end(p + len, body.s + body.len));
 }
 
-/* The value of the last "key=" in the body: a comm, which may look like one, comes first. */
+/* Finds the value of the last "key=" in the body. A comm, which may look like a key, comes
+ * first. */
 static struct vg_text_span
 find_pair(struct vg_text_span body, const char *key)
 {
@@ -406,7 +409,7 @@ vg_text_layout_want(struct vg_text_layout *layout, const char *field, struct vg_
     }
     if (layout->n_wanted == VG_TEXT_FIELDS_MAX)
         return -1;
-    /* A comm of an event that we know may hold anything: its pairs say nothing. */
+    /* The comm of a known event may contain anything, so its pairs mean nothing. */
     if (!has_field(layout, field) &&
         ((layout->known && !layout->words) || !find_pair(sample, field).s))
         return -1;

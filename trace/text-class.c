@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Handles of context fields; those of payload fields follow. */
+/* Handles of context fields. Those of payload fields follow. */
 enum { HANDLE_TID, HANDLE_PID, HANDLE_COMM, HANDLE_PAYLOAD };
 
 /* ---- what the adapters see ---- */
@@ -26,7 +26,7 @@ text_class_find(void *event_class, enum vg_field_scope scope, const char *name)
     return strcmp(name, "comm") == 0 ? HANDLE_COMM : -1;
 }
 
-/* Decimal, or hexadecimal with 0x, and nothing else. */
+/* Parses a decimal number, or a hexadecimal one with 0x. */
 static bool
 text_class_parse_number(struct vg_text_span text, int64_t *ret)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The host is the first file with records of KVM or of threads that are called as QEMU calls its
- * vCPUs; without any, the first file. Another file is of the same kernel if one of its threads is
- * one of the host's, by number and name. Threads of low numbers do not count: those of the kernel
- * are called alike in all kernels.
+ * The host is the first file with records of KVM, or of threads with QEMU's names for vCPUs. If
+ * there is none, it is the first file. Another file is from the same kernel if one of its threads
+ * is also one of the host's, by number and name. Threads with low numbers do not count, because
+ * kernel threads have the same names in all kernels.
  */
 #include "config.h"
 
@@ -13,22 +13,22 @@
 
 #define LOW_TIDS 300
 
-/* Threads of a file that are remembered. */
+/* The maximum number of threads stored per file. */
 #define THREADS_MAX 65536
 
 struct text_file {
     char *name;
     bool has_kvm;
     bool is_taken;
-    GHashTable *threads; /* keys of them */
+    GHashTable *threads; /* keys of threads */
     uint64_t lines;
 };
 
 struct vg_text_files {
-    GArray *rows; /* struct text_file, in the order of their first lines */
-    /* Where the text can be read only once: the recording that problems are of; else NULL. */
+    GArray *rows; /* struct text_file, in order of their first lines */
+    /* If the text can be read only once: the recording for its problems; otherwise NULL. */
     vg_recording *recording;
-    bool is_one; /* likewise: the first line has no name */
+    bool is_one; /* also for such a text: the first line has no name */
 };
 
 static void
@@ -65,7 +65,7 @@ text_files_need(struct vg_text_files *files, struct vg_text_span name)
     return &g_array_index(files->rows, struct text_file, files->rows->len - 1);
 }
 
-/* "CPU 0/KVM" */
+/* Returns whether the name is like "CPU 0/KVM". */
 static bool
 text_files_is_vcpu(struct vg_text_span comm)
 {
@@ -103,7 +103,7 @@ text_files_share_thread(const struct text_file *a, const struct text_file *b)
     return false;
 }
 
-/* Finds the host, and who is of it. True: all are. */
+/* Finds the host and its files. Returns true if all files belong to it. */
 static bool
 text_files_decide(struct vg_text_files *files, vg_recording *recording)
 {
@@ -128,7 +128,8 @@ text_files_decide(struct vg_text_files *files, vg_recording *recording)
     return all;
 }
 
-/* False: a line without a name is of the kernel's main buffer, so that the names are of instances.
+/* Returns false if a line has no name: it is then from the kernel's main buffer, and names are
+ * those of instances.
  */
 static bool
 text_files_read(struct vg_text_files *files, vg_text_lines *lines)
@@ -164,7 +165,7 @@ text_files_first_is_named(vg_text_lines *lines)
     return false;
 }
 
-/* Where the text can be read only once, the file of the first line is taken. */
+/* Chooses the file of the first line if the text can be read only once. */
 static const struct text_file *
 text_files_meet(struct vg_text_files *files, struct vg_text_span name)
 {

@@ -10,12 +10,12 @@
 
 #define HEAD_SIZE 4096
 
-/* So many bytes show whether every other one is zero. */
+/* This many bytes show whether every other byte is zero. */
 #define UTF16_BYTES 32
 
 struct foreign {
     const char *is, *remedy;
-    const char *command; /* which the name of the file ends; NULL: none */
+    const char *command; /* command, to which the file name is appended; NULL: none */
 };
 
 static const struct {
@@ -36,7 +36,7 @@ static const struct {
     {"LZIP", 4, {"an lzip file", "unpack it", "lzip -d"}},
     {"\x5d\0\0", 3, {"an lzma file", "unpack it", "xz -d"}},
     {"\x1f\x9d", 2, {"a file of compress", "unpack it", "gzip -d"}},
-    /* UTF-32 begins as UTF-16 does. */
+    /* UTF-32 starts like UTF-16. */
     {"\xff\xfe\0\0", 4, {"UTF-32 text", "convert it", "iconv -f UTF-32 -t UTF-8"}},
     {"\0\0\xfe\xff", 4, {"UTF-32 text", "convert it", "iconv -f UTF-32 -t UTF-8"}},
     {"\xff\xfe", 2, {"UTF-16 text", "convert it", "iconv -f UTF-16 -t UTF-8"}},
@@ -53,7 +53,7 @@ static const struct foreign text_foreign_json = {
 static const struct foreign text_foreign_cr = {"text whose lines end with only a carriage return",
                                                "convert it", "tr '\\r' '\\n' <"};
 
-/* UTF-16 without its mark: every other byte is zero. */
+/* Detects UTF-16 without a mark: every other byte is zero. */
 static const struct foreign *
 text_foreign_utf16(const char *head, size_t len)
 {
@@ -68,7 +68,7 @@ text_foreign_utf16(const char *head, size_t len)
     return zeros[1] == 0 && zeros[0] == UTF16_BYTES / 2 ? &utf16_big : NULL;
 }
 
-/* Lines that nothing but a carriage return ends. */
+/* Detects lines that only end with a carriage return. */
 static bool
 text_foreign_is_cr(const char *head, size_t len)
 {
@@ -78,7 +78,8 @@ text_foreign_is_cr(const char *head, size_t len)
            memchr(first + 1, '\r', len - (size_t)(first + 1 - head));
 }
 
-/* The byte at *at that is no white space, which *at then is behind; '\0' at the end. */
+/* Returns the next byte at *at that is not white space, and advances *at past it. Returns '\0' at
+ * the end. */
 static char
 text_foreign_next(const char *head, size_t len, size_t *at)
 {
@@ -87,7 +88,7 @@ text_foreign_next(const char *head, size_t len, size_t *at)
     return *at < len ? head[(*at)++] : '\0';
 }
 
-/* A record of a trace begins with neither bracket: a task's name stands first. */
+/* Detects JSON: a trace record starts with a task's name, not with a bracket. */
 static bool
 text_foreign_is_json(const char *head, size_t len)
 {
@@ -136,7 +137,7 @@ vg_text_foreign_refuse(vg_text_source *source, const char *name, GError **err)
                     packing ? "unpack it, then " : "", foreign->remedy, command ? command : "");
 }
 
-/* " 0)   0.500 us    |  vmx_vcpu_run();", or a switch, "0)  prev-12  =>  next-34". */
+/* Detects " 0)   0.500 us    |  vmx_vcpu_run();", or a switch, "0)  prev-12  =>  next-34". */
 static bool
 text_foreign_is_graph(struct vg_text_span text)
 {

@@ -20,22 +20,22 @@
 
 #include "model/event.h"
 
-/* tracefs and trace-cmd give a comm 16 columns, of which it has 15 at most. */
+/* tracefs and trace-cmd reserve 16 columns for a comm, which has up to 15. */
 #define COMM_COLUMNS 15
 
-/* "d..2." is five; real-time kernels and deep preempt counts make it longer. */
+/* "d..2." is five. Real-time kernels and high preempt counts make it longer. */
 #define FLAGS_MIN 2
 #define FLAGS_MAX 10
 
-/* The head of tracefs's file: "# entries-in-buffer/entries-written: 205/4711   #P:2". */
+/* In the head of tracefs's file: "# entries-in-buffer/entries-written: 205/4711   #P:2". */
 #define ENTRIES "entries-in-buffer/entries-written:"
 
 #define PERF_RECORD "PERF_RECORD_"
 
-/* perf prints the address of a call chain's level in so many columns at least. */
+/* perf prints the address of a call chain level with at least this many columns. */
 #define ADDRESS_COLUMNS 16
 
-/* Keeps seconds * 1e9 + fraction inside int64_t. */
+/* Limits seconds, so that seconds * 1e9 + fraction fit into int64_t. */
 #define SECONDS_MAX     (VG_TIME_MAX / 1000000000 - 1)
 #define FRACTION_DIGITS 9
 
@@ -89,7 +89,8 @@ is_flag(char c)
            c == '!' || c == '?' || c == '+';
 }
 
-/* "12.345678:" or "12345:" at *pos, which moves behind the colon. EVENT or COUNTER, else UNKNOWN.
+/* Parses "12.345678:" or "12345:" at *pos, and advances *pos past the colon. Returns EVENT or
+ * COUNTER, otherwise UNKNOWN.
  */
 static enum vg_text_kind
 read_time(const char **pos, const char *end, int64_t *ret_ns)
@@ -115,7 +116,7 @@ read_time(const char **pos, const char *end, int64_t *ret_ns)
     return VG_TEXT_EVENT;
 }
 
-/* The flags of tracefs, or the letters of perf's -F +misc, of which there may be one. */
+/* Skips the flags of tracefs, or the letters of perf's -F +misc, of which there may be only one. */
 static const char *
 skip_flags(const char *begin, const char *end)
 {
@@ -130,7 +131,7 @@ skip_flags(const char *begin, const char *end)
     return skip_blanks(p, end);
 }
 
-/* perf's -F +tod: "2026-11-28 08:56:34.000000", or "disabled" where the recording cannot tell. */
+/* Skips perf's -F +tod: "2026-11-28 08:56:34.000000", or "disabled" if it is unknown. */
 static const char *
 skip_time_of_day(const char *begin, const char *end)
 {
@@ -149,7 +150,7 @@ skip_time_of_day(const char *begin, const char *end)
     return skip_blanks(p, end);
 }
 
-/* "] flags time:" behind the digits of a CPU. */
+/* Parses "] flags time:" after the digits of a CPU. */
 static enum vg_text_kind
 read_flags_and_time(const char **pos, const char *end, int64_t *ret_ns)
 {
@@ -167,7 +168,8 @@ read_flags_and_time(const char **pos, const char *end, int64_t *ret_ns)
     return kind;
 }
 
-/* "system:event:" or "event:", which ends at a blank or with the line, maybe after perf's period.
+/* Parses "system:event:" or "event:" up to a blank or the end of the line, possibly after perf's
+ * period.
  */
 static void
 read_event_name(const char *p, const char *end, struct vg_text_line *ret)
@@ -193,7 +195,7 @@ read_event_name(const char *p, const char *end, struct vg_text_line *ret)
     ret->body = (struct vg_text_span){p, (size_t)(trim_blanks(p, end) - p)};
 }
 
-/* The column " (  tgid)" or " (-------)" in front of end; returns where it begins. */
+/* Finds the column " (  tgid)" or " (-------)" before end. Returns its start. */
 static const char *
 read_tgid(const char *begin, const char *end, struct vg_text_line *ret)
 {
@@ -217,7 +219,7 @@ read_tgid(const char *begin, const char *end, struct vg_text_line *ret)
 static bool
 is_unknown_comm(const char *p, const char *end, int64_t tid)
 {
-    /* perf calls a thread that it never saw being born ":<tid>". */
+    /* perf uses the name ":<tid>" for a thread whose creation it did not see. */
     if (p < end && *p == ':') {
         int64_t n;
         p++;
@@ -226,7 +228,7 @@ is_unknown_comm(const char *p, const char *end, int64_t tid)
     return end - p == 5 && memcmp(p, "<...>", 5) == 0;
 }
 
-/* "name: " in front of the columns of the comm, which end there; returns where they begin. */
+/* Finds "name: " before the columns of the comm, which end there. Returns its start. */
 static const char *
 read_label(const char *begin, const char *comm_end, struct vg_text_line *ret)
 {
@@ -242,7 +244,7 @@ read_label(const char *begin, const char *comm_end, struct vg_text_line *ret)
     return skip_blanks(columns, comm_end);
 }
 
-/* What stands left of "[cpu]": comm and ids. False if there is no thread id. */
+/* Parses the text left of "[cpu]": comm and ids. Returns false if there is no thread id. */
 static bool
 read_thread(const char *begin, const char *end, struct vg_text_line *ret)
 {
@@ -269,7 +271,7 @@ read_thread(const char *begin, const char *end, struct vg_text_line *ret)
     }
     const char *comm_end = p;
     if (p > begin && p[-1] == '-' && perf && (p - 1 == begin || vg_text_is_blank(p[-2]))) {
-        tid = VG_NONE; /* perf's -1: it does not know */
+        tid = VG_NONE; /* perf's -1 means unknown */
         comm_end = trim_blanks(begin, p - 1);
     } else if (p > begin && p[-1] == '-' && pid == VG_NONE) {
         comm_end = p - 1;
@@ -287,7 +289,7 @@ read_thread(const char *begin, const char *end, struct vg_text_line *ret)
     return true;
 }
 
-/* The number behind the first `word` of the line, or 0. */
+/* Returns the number after the first `word` of the line, or 0. */
 static int64_t
 number_behind(const char *begin, const char *end, const char *word)
 {
@@ -310,7 +312,7 @@ check_possible(struct vg_text_line *line)
         line->impossible = "an invalid thread ID";
 }
 
-/* "PERF_RECORD_LOST lost 17" in the place of an event; older versions call that event "unknown". */
+/* Parses "PERF_RECORD_LOST lost 17" instead of an event, which older versions name "unknown". */
 static bool
 is_perf_loss(struct vg_text_line *line, const char *end)
 {
@@ -322,9 +324,9 @@ is_perf_loss(struct vg_text_line *line, const char *end)
     return true;
 }
 
-/* What perf tells of processes: "PERF_RECORD_COMM exec: name:pid/tid" and
- * "PERF_RECORD_FORK(pid:tid):(ppid:ptid)". It is read as an event of perf's CTF, and the columns
- * say nothing of the thread. */
+/* Parses perf's records about processes: "PERF_RECORD_COMM exec: name:pid/tid" and
+ * "PERF_RECORD_FORK(pid:tid):(ppid:ptid)". They become events like in perf's CTF. The columns do
+ * not describe the thread. */
 static bool
 is_perf_process(const char *p, const char *end, struct vg_text_line *line)
 {
@@ -353,7 +355,7 @@ is_perf_process(const char *p, const char *end, struct vg_text_line *line)
     return false;
 }
 
-/* A record of perf itself, at p behind the time; the recording is of tracepoints alone. */
+/* Parses a record of perf itself, at p after the time. The recording contains only tracepoints. */
 static enum vg_text_kind
 parse_perf_record(const char *p, const char *end, struct vg_text_line *line)
 {
@@ -362,7 +364,7 @@ parse_perf_record(const char *p, const char *end, struct vg_text_line *line)
     return is_perf_loss(line, end) ? VG_TEXT_LOST : VG_TEXT_SKIP;
 }
 
-/* A line with the columns of an event. */
+/* Parses a line with the columns of an event. */
 static enum vg_text_kind
 parse_columns(const char *begin, const char *end, struct vg_text_line *ret)
 {
@@ -393,8 +395,8 @@ parse_columns(const char *begin, const char *end, struct vg_text_line *ret)
     return VG_TEXT_UNKNOWN;
 }
 
-/* "CPU:3 [LOST 17 EVENTS]", "CPU:3 [17 EVENTS DROPPED]", both also without the number, "CPU 3 is
- * empty", and perf's "LOST 17 events", which names no CPU. */
+/* Parses losses: "CPU:3 [LOST 17 EVENTS]", "CPU:3 [17 EVENTS DROPPED]", both also without the
+ * number, "CPU 3 is empty", and perf's "LOST 17 events", which names no CPU. */
 static enum vg_text_kind
 parse_remark(const char *p, const char *end, struct vg_text_line *ret)
 {
@@ -433,7 +435,7 @@ parse_remark(const char *p, const char *end, struct vg_text_line *ret)
     return VG_TEXT_UNKNOWN;
 }
 
-/* One level of a call chain: ftrace's " => symbol", or perf's address and symbol. */
+/* Detects one level of a call chain: ftrace's " => symbol", or perf's address and symbol. */
 static bool
 is_call_chain(const char *begin, const char *p, const char *end)
 {
@@ -446,7 +448,7 @@ is_call_chain(const char *begin, const char *p, const char *end)
     return hex > begin && is_address && (p == end || vg_text_is_blank(*p));
 }
 
-/* The lines behind PERF_RECORD_NAMESPACES: "[0/net: 4/0xf0000098, 1/uts: ...". */
+/* Detects the lines after PERF_RECORD_NAMESPACES: "[0/net: 4/0xf0000098, 1/uts: ...". */
 static bool
 is_namespace_list(const char *begin, const char *p, const char *end)
 {
@@ -486,7 +488,7 @@ vg_text_line_is_head(struct vg_text_span text)
     return is_header(skip_blanks(text.s, text.s + text.len), text.s + text.len);
 }
 
-/* What is no event, behind trace-cmd's name of the file. */
+/* Classifies a line without an event, after trace-cmd's name of the file. */
 static enum vg_text_kind
 parse_named_remark(const char *p, const char *end, struct vg_text_line *ret)
 {
@@ -524,7 +526,7 @@ vg_text_line_parse(struct vg_text_span text, struct vg_text_line *ret)
     return kind;
 }
 
-/* "comm-tid cpu" and flags without a blank between them, in front of the time at p. */
+/* Finds "comm-tid cpu" and flags without a blank between them, before the time at p. */
 static bool
 is_latency_column(const char *begin, const char *p)
 {

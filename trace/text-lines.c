@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Each part that has begun has a cursor, which holds its next record. The earliest one is
- * delivered, and then the lines behind it up to the part's next record.
+ * Each started part has a cursor with its next record. The earliest record is delivered, followed
+ * by the lines after it, up to the part's next record.
  */
 #include "config.h"
 
@@ -15,19 +15,19 @@
 struct text_cursor {
     const struct vg_text_part *part;
     vg_text_source *source;
-    struct vg_text_raw_line held; /* the record that comes next */
-    int64_t ts_ns;                /* of it; INT64_MIN: none is held */
+    struct vg_text_raw_line held; /* the next record */
+    int64_t ts_ns;                /* of held; INT64_MIN: there is none */
 };
 
 struct vg_text_lines {
-    vg_text_source *source; /* of the text as it is */
-    GArray *parts;          /* of vg_text_parts_find(), shared; NULL: source is read */
+    vg_text_source *source; /* of the text in its order */
+    GArray *parts;          /* from vg_text_parts_find(), shared; NULL: source is read */
     bool tells_loss;
     GArray *cursors;             /* struct text_cursor */
-    guint n_begun;               /* of parts */
-    struct text_cursor *current; /* whose lines are delivered; of cursors, or NULL */
-    int64_t bytes;               /* of the lines delivered so far */
-    int64_t offset;              /* of the last one of them */
+    guint n_begun;               /* number of started parts */
+    struct text_cursor *current; /* source of the delivered lines; in cursors, or NULL */
+    int64_t bytes;               /* of all delivered lines */
+    int64_t offset;              /* of the last delivered line */
     char *damage, *error;
 };
 
@@ -131,8 +131,8 @@ text_lines_end_part(vg_text_lines *lines)
     lines->current = NULL;
 }
 
-/* The cursor of the earliest record becomes the current one; a part that begins not after it does
- * first. False: there is no more. */
+/* Selects the cursor with the earliest record. If a part does not start after it, starts that part
+ * first. Returns false if there are no more records. */
 static bool
 text_lines_choose(vg_text_lines *lines)
 {
@@ -151,8 +151,8 @@ text_lines_choose(vg_text_lines *lines)
     return lines->current && !lines->error;
 }
 
-/* The next line of the current part that is to be delivered now. False: it holds a record, or has
- * ended. */
+/* Reads the next line of the present part that can be delivered now. Returns false if it is a
+ * record, which is held, or the part has ended. */
 static bool
 text_lines_read(struct text_cursor *cursor, struct vg_text_raw_line *ret, bool *ret_at_end)
 {

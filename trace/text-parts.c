@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A part begins at a head, if there was a record since the one before. Parts of the same time are
- * of different CPUs; where they are not, what the later one has up to the end of the earlier one
- * is taken for the same records again, as when `cat trace` is repeated.
+ * A part starts at a head, if there was a record since the previous one. Parts of the same time are
+ * from different CPUs. If they are not, the records of the later part up to the end of the earlier
+ * one count as duplicates, as when `cat trace` is repeated.
  */
 #include "config.h"
 
@@ -15,10 +15,10 @@
 
 #define CPU_WORDS (VG_CPU_LIMIT / 64)
 
-/* What is known of a part while they are looked for. */
+/* What is known about a part during the search. */
 struct text_part_look {
     struct vg_text_part part;
-    uint64_t *cpus; /* CPU_WORDS, a bit for each that has records; owned */
+    uint64_t *cpus; /* CPU_WORDS, one bit per CPU with records; owned */
     unsigned int n_cpus;
     bool is_tracefs;
 };
@@ -60,7 +60,7 @@ text_parts_find_heads(vg_text_source *source, GArray *looks, bool *ret_tells_los
 {
     struct vg_text_raw_line raw;
     struct vg_text_line line;
-    bool any = false; /* a record since the last head */
+    bool any = false; /* there was a record since the last head */
 
     while (vg_text_source_next(source, &raw)) {
         if (raw.too_long)
@@ -73,7 +73,7 @@ text_parts_find_heads(vg_text_source *source, GArray *looks, bool *ret_tells_los
         }
         any = any || (!is_head && vg_text_line_parse(raw.text, &line) == VG_TEXT_EVENT);
     }
-    /* A head without records belongs to the part before it. */
+    /* A head without records belongs to the previous part. */
     if (!any && looks->len > 1) {
         g_array_set_size(looks, looks->len - 1);
         g_array_index(looks, struct text_part_look, looks->len - 1).part.end = INT64_MAX;
@@ -122,7 +122,8 @@ text_parts_compare(const void *a, const void *b)
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* The files of per_cpu: each has one CPU, and none has that of another. */
+/* Returns whether the parts are the files of per_cpu: each has one CPU, and no two have the
+ * same. */
 static bool
 text_parts_are_cpus(const GArray *looks)
 {
@@ -138,7 +139,7 @@ text_parts_are_cpus(const GArray *looks)
     return true;
 }
 
-/* Of parts by time: where recordings begin, and what is there twice. */
+/* Sorts parts by time, and finds where recordings start and which parts repeat others. */
 static unsigned int
 text_parts_lay_out(GArray *looks)
 {

@@ -18,13 +18,13 @@
 #include "trace/text-lines.h"
 #include "trace/text-scan.h"
 
-/* More zero bytes in a row than any field can hold. */
+/* More consecutive zero bytes than any field can contain. */
 #define HOLE_SIZE 32
 
-/* So much of a line that is not understood is quoted. */
+/* The maximum length of a quotation from an unknown line. */
 #define QUOTE_MAX 60
 
-/* The rest of what a recording keeps is for problems of the file itself: damage, time. */
+/* A recording reserves the rest of its problems for the file itself: damage, time. */
 #define LINE_PROBLEMS_MAX (VG_TRACE_PROBLEMS_MAX - 10)
 
 struct text_recording {
@@ -32,25 +32,26 @@ struct text_recording {
     vg_text_lines *lines;
     struct vg_text_files *files;
     struct vg_text_files_at at;
-    GHashTable *classes;         /* its name -> struct vg_text_class, owned */
+    GHashTable *classes;         /* name -> struct vg_text_class, owned */
     struct vg_text_class *other; /* for names beyond the limits; never NULL */
     struct vg_adapt_env env;
     bool have_time;
     int64_t last_ns; /* of the last event */
     bool waking_seen;
-    bool begins_again; /* a head behind the last event: nobody looked up to the next one */
+    bool begins_again; /* a head came after the last event: a gap up to the next event */
     bool gap;          /* lines between the last event and the next one may have been events */
-    GArray *scanned;   /* struct vg_event: losses that are known since it was opened; or NULL */
-    guint n_scanned;   /* of these, already delivered */
-    uint64_t seen[VG_CPU_LIMIT / 64]; /* a bit for each CPU that an event was read of */
-    uint64_t lost[VG_CPU_LIMIT / 64]; /* ... of which there are no events at all, as was found */
-    vg_text_ahead *ahead;             /* NULL: it was not needed yet */
-    GArray *losses;   /* struct vg_event, one per CPU: told, but their end is known only now */
+    GArray *scanned;   /* struct vg_event: losses known when the file was opened; or NULL */
+    guint n_scanned;   /* number of delivered ones */
+    uint64_t seen[VG_CPU_LIMIT / 64]; /* one bit per CPU of which an event was read */
+    uint64_t lost[VG_CPU_LIMIT / 64]; /* one bit per CPU that was found to have no events */
+    vg_text_ahead *ahead;             /* NULL: not needed so far */
+    GArray *
+        losses; /* struct vg_event, one per CPU: reported losses whose end becomes known only now */
     GArray *queue;    /* struct vg_event, to be delivered */
-    size_t delivered; /* of queue */
+    size_t delivered; /* number of delivered ones in queue */
     bool at_end;
-    bool is_mixed;    /* recordings of the same time one behind the other, which nobody merged */
-    const char *hint; /* what to do about the first line that is not understood, or NULL */
+    bool is_mixed;    /* recordings of the same time were appended without merging */
+    const char *hint; /* how to handle the first unknown line, or NULL */
 };
 
 static struct vg_text_class *
@@ -105,7 +106,7 @@ note_wakeups(struct text_recording *recording, const struct vg_text_class *class
 
 /* ---- lines to events ---- */
 
-/* What is not understood was a record of whichever CPU, between the events around it. */
+/* An unknown line was a record of any CPU, between the events around it. */
 static void
 text_add_gap(struct text_recording *recording, int64_t next_ns)
 {
@@ -122,7 +123,7 @@ text_add_gap(struct text_recording *recording, int64_t next_ns)
     g_array_append_val(recording->queue, loss);
 }
 
-/* Delivers the losses that are known to begin before next_ns. */
+/* Delivers the known losses that start before next_ns. */
 static void
 text_flush_scanned(struct text_recording *recording, int64_t next_ns)
 {
@@ -132,15 +133,15 @@ text_flush_scanned(struct text_recording *recording, int64_t next_ns)
             g_array_index(recording->scanned, struct vg_event, recording->n_scanned);
         if (loss.ts_ns >= next_ns)
             return;
-        /* Where time runs backwards. */
+        /* In case time goes backwards. */
         loss.ts_ns = recording->have_time ? MAX(loss.ts_ns, recording->last_ns) : loss.ts_ns;
         loss.lost.end_ns = MAX(loss.lost.end_ns, loss.ts_ns);
         g_array_append_val(recording->queue, loss);
     }
 }
 
-/* Delivers the losses that were read. next_ns is the time of what comes next, on next_cpu: a loss
- * of that CPU ends there, others are told at the time of the last event, or of the first one. */
+/* Delivers the losses that were read. next_ns is the time of the next event, on next_cpu. A loss of
+ * that CPU ends there. Others are reported at the time of the last event, or of the first one. */
 static void
 flush_losses(struct text_recording *recording, int64_t next_ns, int32_t next_cpu)
 {
@@ -156,7 +157,7 @@ flush_losses(struct text_recording *recording, int64_t next_ns, int32_t next_cpu
     g_array_set_size(recording->losses, 0);
 }
 
-/* Time as it is delivered: never before that of the last event. */
+/* Returns the time for delivery, which is never before that of the last event. */
 static int64_t
 forward_time(struct text_recording *recording, int64_t ts_ns, int64_t offset)
 {
@@ -170,7 +171,7 @@ forward_time(struct text_recording *recording, int64_t ts_ns, int64_t offset)
     return recording->last_ns;
 }
 
-/* One more problem of a single line: is there room for it? */
+/* Returns whether there is space for another problem of a single line. */
 static bool
 keep_line_problem(struct text_recording *recording)
 {
@@ -189,8 +190,8 @@ text_read_reject(struct text_recording *recording, int64_t offset, const char *w
                              why);
 }
 
-/* Nobody sees when a thread gets to run that is woken on a CPU without records: they are lost, as
- * those of a CPU without a stream are in CTF. */
+/* Reports CPUs without records as lost, like CPUs without a stream in CTF: it is unknown when a
+ * thread that is woken there runs. */
 static void
 text_read_check_target(struct text_recording *recording, const struct vg_event *event)
 {
@@ -242,8 +243,8 @@ take_event(struct text_recording *recording, const struct vg_text_line *line, in
     g_array_append_val(recording->queue, event);
 }
 
-/* What perf tells of processes has time 0 where it was so before, and is no part of the recording's
- * time: it is taken with the event before it. */
+/* Handles perf's records about processes. They have time 0 for earlier facts and are not part of
+ * the recording's time, so each is delivered with the previous event. */
 static void
 text_read_take_process(struct text_recording *recording, const struct vg_text_line *line)
 {
@@ -313,7 +314,7 @@ not_understood(struct text_recording *recording, struct vg_text_span text, int64
                          text.len > QUOTE_MAX ? "..." : "", hint ? "; " : "", hint ? hint : "");
 }
 
-/* What a file system leaves of blocks that were never written. */
+/* Detects what a file system returns for blocks that were never written. */
 static bool
 has_hole(struct vg_text_span text)
 {
@@ -379,7 +380,7 @@ text_read_line(struct text_recording *recording, const struct vg_text_raw_line *
     return kind;
 }
 
-/* One line. Between events, what is none that it knows may have been one. */
+/* Handles one line. Between events, an unknown line may have been an event. */
 static enum vg_text_kind
 take_line(struct text_recording *recording, const struct vg_text_raw_line *raw)
 {
@@ -392,7 +393,7 @@ take_line(struct text_recording *recording, const struct vg_text_raw_line *raw)
 
 /* ---- the recording ---- */
 
-/* After the last line. */
+/* Handles the end after the last line. */
 static void
 text_read_finish(struct text_recording *recording)
 {
@@ -400,7 +401,7 @@ text_read_finish(struct text_recording *recording)
 
     recording->at_end = true;
     recording->base.is_cut = recording->gap || damage;
-    /* What follows the last event is not part of the recording. */
+    /* The text after the last event is not part of the recording. */
     recording->gap = recording->begins_again = false;
     if (recording->have_time)
         text_flush_scanned(recording, INT64_MAX);
@@ -471,7 +472,7 @@ static const struct vg_recording_ops text_ops = {
     .free = text_free,
 };
 
-/* Reads up to the first event, which stays in the queue. */
+/* Reads up to the first event, which remains in the queue. */
 static int
 probe(struct text_recording *recording, GError **err)
 {
@@ -510,7 +511,7 @@ probe(struct text_recording *recording, GError **err)
                     why ? "; " : "", why ? why : "");
 }
 
-/* What a late CPU has lost is lost from the beginning on. */
+/* The losses of a late CPU start at the beginning. */
 static void
 text_find_losses(struct text_recording *recording)
 {

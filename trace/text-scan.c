@@ -12,8 +12,8 @@
 #define NAMES_MAX 4096
 
 struct scan_cpu {
-    bool seen;    /* a record of it */
-    bool is_late; /* it was told to have lost some before */
+    bool seen;    /* has a record */
+    bool is_late; /* earlier records were reported as lost */
     bool is_losing;
     int64_t first_ns, last_ns; /* of its records */
     uint64_t lost;
@@ -26,7 +26,7 @@ struct scan {
     struct vg_text_files_at at;
     GArray *losses;
     GHashTable *names; /* of events, owned */
-    bool overwritten;  /* the head says that records were */
+    bool overwritten;  /* according to the head, records were overwritten */
     bool any;
     int64_t begin_ns, end_ns;
 };
@@ -108,8 +108,8 @@ scan_compare_losses(const void *a, const void *b)
     return (x->cpu > y->cpu) - (x->cpu < y->cpu);
 }
 
-/* Where records were overwritten, a CPU that has less than half as many as the one that has most
- * cannot have overrun its buffer: it is only silent at first. */
+/* Finds late CPUs after records were overwritten. A CPU with less than half as many records as the
+ * busiest one cannot have overrun its buffer: it was only silent at first. */
 static void
 scan_add_late(struct scan *scan)
 {

@@ -16,28 +16,28 @@
 #define INPUT_BLOCK (64 * 1024)
 #define TEXT_BLOCK  (256 * 1024)
 
-/* Of a part, of which many may be open. */
+/* For a part, because many may be open. */
 #define PART_INPUT_BLOCK (8 * 1024)
 #define PART_TEXT_BLOCK  (32 * 1024)
 
 G_STATIC_ASSERT(TEXT_BLOCK > 2 * VG_TEXT_LINE_MAX && PART_TEXT_BLOCK > 2 * VG_TEXT_LINE_MAX);
 
 struct vg_text_source {
-    char *path;         /* NULL: memory */
-    int fd;             /* -1: memory */
-    int64_t input_size; /* 0: not known */
+    char *path;         /* NULL: in memory */
+    int fd;             /* -1: in memory */
+    int64_t input_size; /* 0: unknown */
     int64_t consumed;   /* bytes of the input */
     const uint8_t *input;
     size_t input_len, input_pos;
     uint8_t *block;                 /* what input points to, for a file */
-    size_t input_block, text_block; /* bytes of block and text */
+    size_t input_block, text_block; /* sizes of block and text */
     vg_unpack *unpack;              /* NULL: the text is plain */
     char *text;
-    size_t begin, end; /* of what is not delivered yet */
-    int64_t offset;    /* of text[begin] in the unpacked text */
-    int64_t part_end;  /* likewise: where a part ends; INT64_MAX: with the text */
+    size_t begin, end; /* range that is not delivered yet */
+    int64_t offset;    /* of text[begin], in the unpacked text */
+    int64_t part_end;  /* end of the part, in the unpacked text; INT64_MAX: the end of the text */
     bool at_end;
-    bool skipping; /* inside a line that is too long */
+    bool skipping; /* in a line that is too long */
     char *damage;
 };
 
@@ -48,7 +48,7 @@ damaged(vg_text_source *source, const char *what, const char *detail)
     source->at_end = true;
 }
 
-/* Fetches the next block of a file. False at the end of the input or after damage. */
+/* Reads the next block of a file. Returns false at the end of the input or after damage. */
 static bool
 more_input(vg_text_source *source)
 {
@@ -84,8 +84,8 @@ copy_plain(vg_text_source *source, char *buf, size_t size)
     return n;
 }
 
-/* After the end of a member, another one follows, or the end. Zeros pad xz files, and tape blocks.
- * Anything else is ignored, as gzip(1) does. */
+/* After the end of a member, there is another one, or the end. xz files are padded with zeros, and
+ * so are tape blocks. Anything else is ignored, as gzip(1) does. */
 static void
 next_member(vg_text_source *source)
 {
@@ -125,7 +125,7 @@ unpack_some(vg_text_source *source, char *buf, size_t size)
     return size - io.out_len;
 }
 
-/* Appends to the text that is not delivered yet. False when there is nothing more. */
+/* Appends to the text that is not delivered yet. Returns false if there is no more. */
 static bool
 more_text(vg_text_source *source)
 {
@@ -152,8 +152,8 @@ consume(vg_text_source *source, size_t n)
     source->offset += (int64_t)n;
 }
 
-/* The newline of the first line not delivered yet, or NULL: the input has ended, or the line is
- * too long to look for it any further. */
+/* Returns the newline of the first line that is not delivered yet. Returns NULL if the input has
+ * ended, or the line is too long to search further. */
 static const char *
 find_newline(vg_text_source *source)
 {
@@ -215,7 +215,7 @@ vg_text_source_next(vg_text_source *source, struct vg_text_raw_line *ret)
     return true;
 }
 
-/* Takes the first input block and finds out whether it is packed. */
+/* Reads the first input block and determines whether it is packed. */
 static int
 text_source_start(vg_text_source *source, GError **err)
 {
@@ -269,7 +269,7 @@ text_source_memory_blocks(const char *text, size_t size, size_t text_block)
     source->input = (const uint8_t *)text;
     source->input_len = size;
     source->input_size = (int64_t)size;
-    (void)!text_source_start(source, NULL); /* reading memory cannot fail */
+    (void)!text_source_start(source, NULL); /* reading from memory cannot fail */
     return g_steal_pointer(&source);
 }
 
@@ -279,7 +279,7 @@ vg_text_source_memory(const char *text, size_t size)
     return text_source_memory_blocks(text, size, TEXT_BLOCK);
 }
 
-/* Moves on to that byte of the unpacked text. */
+/* Advances to this byte of the unpacked text. */
 static void
 text_source_seek(vg_text_source *source, int64_t offset)
 {
@@ -356,7 +356,7 @@ vg_text_source_progress(const vg_text_source *source)
 
     if (source->input_size <= 0)
         return 0;
-    /* A file that grows while it is read. */
+    /* The file may grow while it is read. */
     return MIN(1.0, (double)consumed / (double)source->input_size);
 }
 

@@ -11,13 +11,13 @@
 #include <zlib.h>
 #include <zstd.h>
 
-/* zlib and libbz2 count the bytes of a call with 32 bits. */
+/* zlib and libbz2 count the bytes of one call with 32 bits. */
 #define STEP_MAX (64 * 1024)
 
 /* zlib's windowBits: the largest window, plus "expect a gzip header". */
 #define GZIP_WINDOW_BITS (15 + 16)
 
-/* zstd's skippable frames begin with 0x50 to 0x5f; pzstd writes one before each member. */
+/* zstd's skippable frames start with 0x50 to 0x5f. pzstd writes one before each member. */
 #define ZSTD_SKIPPABLE(byte) (((byte)&0xf0) == 0x50)
 
 struct unpack_format {
@@ -31,7 +31,7 @@ struct unpack_format {
 
 struct vg_unpack {
     const struct unpack_format *format;
-    bool is_started; /* is inside a member, and one of these is valid */
+    bool is_started; /* is in a member, and one of these is valid */
     union {
         z_stream gzip;
         bz_stream bzip2;
@@ -261,7 +261,7 @@ vg_unpack_step(vg_unpack *unpack, struct vg_unpack_io *io, const char **ret_why)
     io->in = step.in;
     io->out_len -= (size_t)(step.out - io->out);
     io->out = step.out;
-    /* After damage *ret_why may be a string of the library. */
+    /* After damage, *ret_why may be a string owned by the library. */
     if (result == VG_UNPACK_END)
         unpack_stop(unpack);
     return result;

@@ -10,18 +10,18 @@
 enum wanted_part {
     PART_ESSENTIAL,
     PART_USEFUL,
-    PART_GPU,     /* requests: most hosts have the events of one driver, if any */
-    PART_WITH_GPU /* tells something only of requests that others tell of */
+    PART_GPU,     /* requests: most hosts have events of at most one driver */
+    PART_WITH_GPU /* only describes requests that others report */
 };
 
-/* One of the spellings is enabled, the first that the tracer has. */
+/* One of the spellings is enabled: the first one that the tracer knows. */
 struct wanted {
     const char *spellings[VG_DIALECT_MAX][SPELLINGS_MAX];
-    const char *without; /* what a recording without it lacks; NULL: nothing that is worth a word */
+    const char *without; /* what is missing from a recording without it; NULL: nothing important */
     enum wanted_part part;
 };
 
-/* Of one name but for the system; i915's requests had another one up to 4.16. */
+/* Names that differ only in the system. Until 4.16, i915's requests had another one. */
 #define GPU(system, event)                                                                         \
  {                                                                                                 \
   {{system ":" event}, {event}}, NULL, PART_GPU                                                    \
@@ -33,9 +33,9 @@ struct wanted {
       NULL, PART_GPU                                                                               \
  }
 
-/* sched_waking comes for each wakeup that sched_wakeup tells, too, so that only one of them is
- * recorded: the later one, which knows the CPU. The life of processes tells threads from others
- * that get their ids later; LTTng's state dump and task_rename give names and processes. */
+/* sched_waking occurs for each wakeup that sched_wakeup also reports. Only the latter is recorded,
+ * which is later and knows the CPU. The life of processes distinguishes threads from later ones
+ * with the same ids. LTTng's state dump and task_rename provide names and processes. */
 static const struct wanted wanted[] = {
     {{{"sched:sched_switch"}, {"sched_switch"}}, "which threads run", PART_ESSENTIAL},
     {{{"sched:sched_wakeup", "sched:sched_waking"}, {"sched_wakeup", "sched_waking"}},
@@ -54,9 +54,10 @@ static const struct wanted wanted[] = {
     {{{"kvm:kvm_entry"}, {"kvm_x86_entry", "kvm_entry"}}, "time in the guest", PART_USEFUL},
     {{{"kvm:kvm_exit"}, {"kvm_x86_exit", "kvm_exit"}}, "guest exits", PART_USEFUL},
 
-    /* GPU requests. Up to four events for each; a switch of GVT-g's vGPUs is one for each of dozens
-     * of registers (render_mmio), and a command of a guest one (gvt_command): these are left out.
-     * xe's own events tell less than those of the DRM scheduler, which all kernels with xe have. */
+    /* GPU requests, with up to four events each. This omits GVT-g's switches, with one event for
+     * each of dozens of registers (render_mmio), and guest commands, with one event each
+     * (gvt_command). xe's own events contain less than those of the DRM scheduler, which all
+     * kernels with xe have. */
     {{{"gpu_scheduler:drm_sched_job_queue", "gpu_scheduler:drm_sched_job",
        "gpu_sched:amd_sched_job"},
       {"drm_sched_job_queue", "drm_sched_job", "amd_sched_job"}},

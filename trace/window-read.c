@@ -10,7 +10,7 @@
 #include "trace/late-cpus.h"
 #include "trace/needs.h"
 
-/* How many events pass between two ticks. */
+/* The number of events between two ticks. */
 #define EVENTS_PER_TICK 65536
 
 struct vg_window_reader {
@@ -19,19 +19,19 @@ struct vg_window_reader {
     vg_cpu_ledger *ledger;
     vg_gpu_ledger *gpu_ledger;
     struct vg_window_read_options options;
-    bool begun;            /* the part has begun */
-    bool begin_is_default; /* options.begin_ns is where all CPUs are recorded */
-    bool beyond;           /* an event beyond its end was seen */
-    bool finished;         /* the last window was handed out */
-    bool pending;          /* `event` is read and not fed yet */
+    bool begun;            /* the part has started */
+    bool begin_is_default; /* options.begin_ns is when all CPUs are recorded */
+    bool beyond;           /* an event after its end was seen */
+    bool finished;         /* the last window was returned */
+    bool pending;          /* `event` has been read but not fed yet */
     bool at_end;           /* there are no more events */
-    struct vg_event event; /* the next one */
-    int64_t window_end;    /* of the window that is open */
-    int64_t part_end;      /* once at_end */
-    int64_t first, last;   /* times of the events seen */
+    struct vg_event event; /* the next event */
+    int64_t window_end;    /* of the open window */
+    int64_t part_end;      /* valid once at_end */
+    int64_t first, last;   /* times of the events so far */
     uint64_t events;
-    uint64_t part_events; /* losses are none */
-    uint64_t told_events; /* of these, in closed windows */
+    uint64_t part_events; /* number of events, without losses */
+    uint64_t told_events; /* those in closed windows */
     bool cpu_seen[VG_CPU_LIMIT];
     uint32_t types_seen; /* VG_SEEN_... */
     vg_absent_cpus *absent;
@@ -49,7 +49,7 @@ vg_window_reader_new(vg_recording *recording, vg_topology *topology,
     reader->options = *options;
     reader->ledger = vg_cpu_ledger_new(topology);
     vg_cpu_ledger_keep_tasks(reader->ledger, options->tasks);
-    /* A grid goes on for days. */
+    /* A grid continues for days. */
     vg_cpu_ledger_windows_only(reader->ledger, options->on_grid);
     reader->gpu_ledger = vg_gpu_ledger_new(topology, recording->names);
     vg_gpu_ledger_windows_only(reader->gpu_ledger, options->on_grid);
@@ -70,7 +70,7 @@ vg_window_reader_free(vg_window_reader *reader)
     g_free(reader);
 }
 
-/* Returns when the window ends that begins then. */
+/* Returns when the window that starts at this time ends. */
 static int64_t
 window_read_end_after(const vg_window_reader *reader, int64_t t_ns)
 {
@@ -104,7 +104,7 @@ tell_time(const vg_window_reader *reader, int64_t t_ns)
         watch->on_time(watch->data, t_ns);
 }
 
-/* A long silence before t is one window. */
+/* Combines a long silence before t into one window. */
 static void
 skip_silence(vg_window_reader *reader, int64_t t_ns)
 {
@@ -120,7 +120,7 @@ skip_silence(vg_window_reader *reader, int64_t t_ns)
         reader->window_end = window_read_end_after(reader, reader->window_end - window_ns / 2);
 }
 
-/* Of the first window that is whole. */
+/* Returns the start of the first complete window. */
 static void
 find_grid(vg_window_reader *reader, int64_t t_ns)
 {
@@ -137,8 +137,8 @@ find_grid(vg_window_reader *reader, int64_t t_ns)
     options->begin_ns = over_ns == 0 ? t_ns : t_ns - over_ns + options->window_ns;
 }
 
-/* Where records of some CPUs begin late, the part is by default what all of them have, unless that
- * is nearly all there is. */
+/* Determines the start if records of some CPUs start late. By default, the part is what all CPUs
+ * have, unless that excludes nearly everything. */
 static void
 window_read_default_begin(vg_window_reader *reader, int64_t t_ns)
 {
@@ -152,8 +152,8 @@ window_read_default_begin(vg_window_reader *reader, int64_t t_ns)
     options->begin_ns = vg_late_cpus_covered_ns(recording->late);
 }
 
-/* Places an event that was just read, or the time up to which a live recording has told all; false
- * if it lies beyond the part. */
+/* Places an event that was just read, or the time up to which a live recording is complete. Returns
+ * false if it is after the part. */
 static bool
 place(vg_window_reader *reader, int64_t t_ns)
 {
@@ -207,7 +207,7 @@ tell_gpu_limits(vg_window_reader *reader)
                              stats.unattributed, VG_GPU_ENGINES_MAX, VG_GPU_USERS_MAX);
 }
 
-/* Nothing more will be read: how long is the part? */
+/* Determines the length of the part when nothing more can be read. */
 static int
 end_part(vg_window_reader *reader, GError **err)
 {
@@ -224,7 +224,7 @@ end_part(vg_window_reader *reader, GError **err)
                         reader->beyond ? " before --end" : "", problem ? ": " : "",
                         problem ? problem->what : "");
     }
-    /* There may be nothing behind the first record of the CPU that begins last. */
+    /* There may be nothing after the first record of the CPU that starts last. */
     if (!reader->begun && reader->begin_is_default)
         begin_part(reader, reader->last);
     if (!reader->begun)
@@ -242,8 +242,8 @@ end_part(vg_window_reader *reader, GError **err)
     return 0;
 }
 
-/* Reads the next event; at the end of the part sets at_end. VG_RECORDING_AGAIN: there is none now,
- * and no window can be closed. */
+/* Reads the next event. Sets at_end at the end of the part. Returns VG_RECORDING_AGAIN if there is
+ * none now and no window can be closed. */
 static int
 read_event(vg_window_reader *reader, GError **err)
 {
@@ -275,7 +275,8 @@ feed_event(vg_window_reader *reader)
     const struct vg_event *event = &reader->event;
 
     vg_cpu_ledger_use_waking(reader->ledger, !reader->recording->has_wakeup);
-    /* Without switches the thread of a GPU event tells nothing of who had the CPU else. */
+    /* Without switches, the thread of a GPU event does not show what had the CPU before or
+     * after. */
     if (event->type != VG_EVENT_GPU || reader->recording->has_switch)
         vg_cpu_ledger_feed(reader->ledger, event);
     vg_gpu_ledger_feed(reader->gpu_ledger, event);
@@ -299,7 +300,7 @@ window_read_lack_gpus(GArray *gpus)
             VG_GPU_NO_WORK | VG_GPU_NO_REQUESTS | VG_GPU_NO_DETAILS;
 }
 
-/* Without any end, how long a request waited and ran is not known. */
+/* Without any end of a request, it is unknown how long requests waited and ran. */
 static void
 window_read_lack_ends(struct vg_window *window)
 {
@@ -314,7 +315,7 @@ window_read_lack_ends(struct vg_window *window)
     }
 }
 
-/* Sets what is not known. That there are no ends shows at the end. */
+/* Sets what is unknown. The absence of ends is only known at the end. */
 static void
 window_read_set_lacks(const vg_window_reader *reader, struct vg_window *window)
 {
@@ -336,7 +337,7 @@ window_read_set_gpus(GArray *gpus, double confidence)
         g_array_index(gpus, struct vg_gpu_sample, i).confidence = confidence;
 }
 
-/* events: those recorded inside the window. */
+/* Closes the ledgers' window. events is the number of events recorded in it. */
 static void
 window_read_set_confidence(struct vg_window *window, uint64_t events)
 {
@@ -365,7 +366,7 @@ window_read_close_window(vg_window_reader *reader, int64_t t_ns, struct vg_windo
     return 1;
 }
 
-/* Up to where everything is known that belongs to the open window. */
+/* Returns up to when everything that belongs to the open window is known. */
 static int64_t
 known_ns(const vg_window_reader *reader)
 {
