@@ -57,10 +57,10 @@ struct agent {
     struct vg_guest_session session;
     struct vg_guest_worker work, look;
     int64_t work_until_ms, look_until_ms, beat_ms;
-    /* The answer has been sent; the process may not have ended yet. */
+    /* Whether the answer has been sent. The process may not have ended yet. */
     bool work_told, look_told;
     /* The cookies of vg_guest_providers, in the order of the table, and the time of their next
-     * look. */
+     * check. */
     void *cookies[VG_GUEST_PROVIDERS_MAX];
     int64_t providers_ms;
 };
@@ -102,7 +102,7 @@ agent_look_at_providers(struct agent *agent)
     }
 }
 
-/* Returns the file of a provider that waits to be read, or -1. */
+/* Returns a provider's file that must be polled, or -1. */
 static int
 agent_provider_fd(const struct agent *agent, size_t i)
 {
@@ -249,11 +249,11 @@ agent_on_look(void *user, enum vg_guest_tag tag, const char *line)
     vg_guest_session_looked(&agent->session, line);
 }
 
-/* Answers for a process that is gone or was given up without an answer. */
+/* Answers for a process that ended or was abandoned without an answer. */
 static void
 agent_work_lost(struct agent *agent, const char *why)
 {
-    /* A worker that has answered has put the huge pages back already. */
+    /* A worker that has answered has already restored the huge pages. */
     if (agent->work_told)
         return;
     vg_guest_huge_pages_end(agent->config);
@@ -294,7 +294,7 @@ agent_read_workers(struct agent *agent)
         vg_guest_worker_give_up(&agent->look);
         agent_look_lost(agent, "the process that collects the status hung and was abandoned");
     }
-    /* This reaps the processes that were given up. */
+    /* This reaps abandoned processes. */
     while (agent->work.pid == 0 && agent->look.pid == 0 && waitpid(-1, NULL, WNOHANG) > 0)
         continue;
 }
@@ -357,7 +357,7 @@ agent_wait(struct agent *agent)
     }
 }
 
-/* Ends a process, since programs of the guest must not outlive the agent that runs them. */
+/* Ends a process, because programs of the guest must not outlive the agent that runs them. */
 static void
 agent_end_worker(struct vg_guest_worker *worker)
 {

@@ -72,7 +72,7 @@ vg_guest_child_wait(struct pollfd *fds, size_t n, int64_t until_ms)
     if (stop_end) {
         if (running > 0) {
             kill(-running, SIGTERM);
-            /* The agent has ended, so the child cannot be given more time. */
+            /* The agent has ended, so the child cannot get more time. */
             usleep(100000);
             kill(-running, SIGKILL);
         }
@@ -87,7 +87,7 @@ vg_guest_child_sleep(int64_t until_ms)
         vg_guest_child_wait(NULL, 0, until_ms);
 }
 
-/* Puts a child into a process group of its own, with default handling of signals. */
+/* Moves a child to its own process group, with default signal handling. */
 static void
 child_reset(void)
 {
@@ -103,7 +103,7 @@ child_reset(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Reads output, and keeps its end. Returns whether more can come. */
+/* Reads output, and stores its end. Returns whether more may come. */
 static bool
 child_read(int fd, struct vg_guest_child_end *end)
 {
@@ -216,7 +216,7 @@ vg_guest_child_write(const char *path, const char *text, int64_t until_ms)
         return errno;
     if (pid == 0) {
         child_reset();
-        /* If the write blocks for ever, this process must not keep these files open. */
+        /* If the write blocks indefinitely, this process must not keep these files open. */
         close_range(3, ~0U, 0);
         int error = vg_guest_write_file(path, text);
         _exit(error < 256 ? error : EIO);
@@ -241,7 +241,7 @@ vg_guest_child_start(void (*run)(int fd), int fd)
         _exit(1);
     if (fd != 3)
         dup2(fd, 3);
-    /* Without this, the files of its siblings would stay open, and none would see another's end. */
+    /* Otherwise, the files of its siblings would stay open, and none would see another's end. */
     close_range(4, ~0U, 0);
     run(3);
     _exit(0);

@@ -17,7 +17,7 @@
 /* The size of a unit's name; systemd allows fewer bytes. */
 #define UNIT_SIZE 256
 
-/* The keys whose values are one of two words, the second of which makes the member true. */
+/* The keys whose values are one of two keywords. The second one makes the member true. */
 static const struct {
     const char *section, *name, *no, *yes;
     size_t offset;
@@ -40,7 +40,7 @@ static const char *const default_units[] = {
 struct config_reader {
     struct vg_guest_config *config;
     FILE *file;
-    /* The number of the line that is being read. */
+    /* The number of the present line. */
     int line;
     /* The file has named units, so the default ones do not count. */
     bool units_named;
@@ -52,7 +52,7 @@ struct config_reader {
 static int config_fault(struct config_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Keeps the first mistake. Returns 0, which tells inih that the line is wrong. */
+/* Stores the first mistake. Returns 0, which means an invalid line to inih. */
 static int
 config_fault(struct config_reader *reader, const char *format, ...)
 {
@@ -74,7 +74,7 @@ config_forget_units(struct vg_guest_config *config)
         free(config->units[--config->n_units]);
 }
 
-/* Returns whether systemd could have a unit of this name. */
+/* Returns whether systemd accepts this unit name. */
 static bool
 config_is_unit(const char *name)
 {
@@ -87,8 +87,8 @@ config_is_unit(const char *name)
     return isalnum((unsigned char)name[0]) && suffix && suffix[1] && strlen(name) < UNIT_SIZE;
 }
 
-/* Takes a list of units. The first one in the file replaces the default one, and others are added
- * to it; an empty one removes those so far. */
+/* Reads a list of units. The first list in the file replaces the default one, and others are added
+ * to it. An empty list removes all units so far. */
 static int
 config_units(struct config_reader *reader, const char *value)
 {
@@ -121,7 +121,7 @@ config_is_section(const char *section)
     return strcmp(section, "cuda") == 0 || strcmp(section, "units") == 0;
 }
 
-/* Takes one key and its value; called by inih. */
+/* Reads one key and its value. Called by inih. */
 static int
 config_value(void *user, const char *section, const char *name, const char *value)
 {
@@ -150,8 +150,8 @@ config_value(void *user, const char *section, const char *name, const char *valu
                                                         "hold_faults, driver_faults");
 }
 
-/* Hands the next line to inih, as fgets() does, without the blanks that would make it a part of the
- * line before. */
+/* Returns the next line to inih like fgets(), without leading blanks, which would make it a
+ * continuation of the previous line. */
 static char *
 config_line(char *line, int size, void *user)
 {

@@ -16,7 +16,7 @@ static_assert(sizeof(struct vg_cuda_restore_args) == 64, "CUcheckpointRestoreArg
 static_assert(sizeof(struct vg_nvml_memory) == 40, "nvmlMemory_v2_t");
 static_assert(sizeof(struct vg_nvml_process) == 24, "nvmlProcessInfo_t");
 
-/* A function, and its place in the table. */
+/* A function and its position in the table. */
 struct symbol {
     const char *name;
     size_t at;

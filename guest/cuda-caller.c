@@ -16,7 +16,7 @@
 #include "guest/child.h"
 #include "guest/util.h"
 
-/* The time that a process has to end by itself, and then again once it has been killed. */
+/* The time for a process to end on its own, and again after it was killed. */
 #define END_MS 2000
 /* The pause between two reports to the listener. */
 #define TICK_MS 1000
@@ -25,7 +25,7 @@ struct caller {
     /* 0 if there is none. */
     pid_t pid;
     int fd;
-    /* The call that it is making, or NULL. */
+    /* The call in progress, or NULL. */
     struct vg_cuda_call *call;
 };
 
@@ -82,7 +82,7 @@ caller_run(int fd)
     struct vg_cuda_call call;
     char *why = NULL;
 
-    /* CUDA must show it all GPUs. */
+    /* CUDA must show all GPUs to the process. */
     unsetenv("CUDA_VISIBLE_DEVICES");
     enum vg_cuda_loaded loaded = vg_cuda_load(&api, &why);
     int init = loaded == VG_CUDA_LOADED ? api.init(0) : 0;
@@ -107,7 +107,7 @@ caller_run(int fd)
     }
 }
 
-/* Reads "GPU-01234567-89ab-...". */
+/* Parses "GPU-01234567-89ab-...". */
 static int
 looker_read_uuid(const char *text, struct vg_cuda_uuid *ret)
 {
@@ -228,7 +228,7 @@ vg_cuda_callers_start(size_t n)
         caller_start(&callers[n_callers], caller_run);
 }
 
-/* Waits a while for a process that has been told to end. */
+/* Waits for a process that was asked to end. */
 static void
 caller_reap(struct caller *caller)
 {
@@ -255,7 +255,7 @@ caller_reap(struct caller *caller)
 void
 vg_cuda_callers_end(void)
 {
-    /* All of them are told to end at once, and then awaited one after the other. */
+    /* Ask all of them to end at the same time, and then wait for each one. */
     if (looker.pid > 0)
         shutdown(looker.fd, SHUT_RDWR);
     for (size_t i = 0; i < n_callers; i++) {
@@ -326,8 +326,8 @@ caller_read(struct caller *caller)
     caller_start(caller, caller_run);
 }
 
-/* Counts the processes that are making a call. If wait is true, first waits until one of them
- * answers, or until_ms has passed. */
+/* Counts the processes that are making a call. If wait is true, waits until one of them answers, or
+ * until until_ms. */
 static size_t
 callers_busy(bool wait, int64_t until_ms)
 {

@@ -11,7 +11,7 @@
 
 #define ISSUES "https://github.com/NVIDIA/cuda-checkpoint/issues/"
 
-/* Only the reported version counts where nothing is known of others, since a fault that is claimed
+/* If nothing is known about other versions, only the reported one counts, because claiming a fault
  * of too many versions keeps programs from moving. */
 static const struct vg_cuda_driver_fault faults[] = {
     {"570", "570", VG_CUDA_DRIVER_WARN,
@@ -39,7 +39,8 @@ vg_cuda_driver_read(const char *root, char ret[VG_CUDA_DRIVER_VERSION_MAX])
     return atoi(ret);
 }
 
-/* Compares versions as far as `end` goes. Returns less than 0, 0 or more, as strcmp() does. */
+/* Compares versions up to `end`. Returns a value less than, equal to or greater than 0, like
+ * strcmp(). */
 static int
 driver_compare(const char *version, const char *end)
 {

@@ -15,15 +15,15 @@
 #include "guest/util.h"
 
 enum {
-    /* The time for a process to be released, besides the copying of its memory. */
+    /* The time for a process to be released, in addition to copying its memory. */
     RELEASE_MS = 120000,
-    /* The time until a process that was killed has ended. */
+    /* The time for a killed process to end. */
     ENDED_MS = 30000,
 };
 
 static struct vg_cuda_process *const end_target = &vg_cuda_work.processes[0];
 
-/* Makes the process the only one of the work. */
+/* Makes the process the only one in the work. */
 static int
 end_take(struct vg_guest_work *work, pid_t pid)
 {
@@ -39,7 +39,7 @@ end_take(struct vg_guest_work *work, pid_t pid)
     return 0;
 }
 
-/* Asks the driver what the process does. */
+/* Queries the driver for the state of the process. */
 static int
 end_ask(struct vg_guest_work *work)
 {
@@ -59,14 +59,14 @@ end_ask(struct vg_guest_work *work)
     return vg_cuda_steps_fail(work, "does not report its state");
 }
 
-/* Learns how much GPU memory the process has now; -1 if the driver does not say. */
+/* Determines how much GPU memory the process has now, or -1 if the driver does not report it. */
 static int64_t
 end_bytes(const struct vg_guest_work *work)
 {
     static struct vg_cuda_gpus gpus;
     int64_t until_ms = vg_guest_now_ms() + VG_CUDA_GPUS_MS;
 
-    /* Each start makes one look. */
+    /* Each start takes one snapshot. */
     vg_cuda_callers_start(1);
     if (vg_cuda_callers_gpus(&gpus, until_ms) != 0)
         return -1;
@@ -89,7 +89,7 @@ end_check_memory(struct vg_guest_work *work, int64_t bytes)
                               (long long)(free_bytes >> 20));
 }
 
-/* Locks the process, whose threads that fault are held from then on. */
+/* Locks the process. From then on, its threads that fault are held. */
 static int
 end_lock(struct vg_guest_work *work)
 {
@@ -103,8 +103,8 @@ end_lock(struct vg_guest_work *work)
     return 0;
 }
 
-/* Has the process release its GPUs, and checks that it has. One that the driver calls lost has
- * nothing that could be released. */
+/* Makes the process release its GPUs, and checks that it has. A process that the driver calls lost
+ * has nothing to release. */
 static int
 end_release(struct vg_guest_work *work)
 {
@@ -126,7 +126,7 @@ end_release(struct vg_guest_work *work)
     return 0;
 }
 
-/* Lets a process that could not be released continue, if it ran before. */
+/* Resumes a process that could not be released, if it was running before. */
 static void
 end_undo(struct vg_guest_work *work, int was)
 {

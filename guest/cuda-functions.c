@@ -3,9 +3,8 @@
 
 #include "guest/cuda-functions.h"
 
-/* Memory that comes from a pool (cuMemAllocAsync) is missing on purpose: it is restored, unless
- * another GPU may access the pool. Files of the watch have places in this list, so new functions
- * stand at its end. */
+/* Memory from a pool (cuMemAllocAsync) is missing on purpose: it is restored, unless another GPU
+ * may access the pool. Watch files refer to positions in this list, so append new functions. */
 const struct vg_cuda_function vg_cuda_functions[] = {
     {"cuIpcOpenMemHandle", VG_CUDA_SAYS_TIE, VG_CUDA_TIE_IMPORT},
     {"cuIpcOpenMemHandle_v2", VG_CUDA_SAYS_TIE, VG_CUDA_TIE_IMPORT},
@@ -46,7 +45,7 @@ vg_cuda_function_values(const struct vg_cuda_function *function)
         [VG_CUDA_SAYS_FLAT] = "caller +0(arg1) +8(arg1) +16(arg1)",
         /* CUDA_ARRAY3D_DESCRIPTOR: Width, Height, Depth, Format and NumChannels. */
         [VG_CUDA_SAYS_ARRAY] = "caller +0(arg1) +8(arg1) +16(arg1) +24(arg1)",
-        /* CUmemAllocationProp: the location follows two numbers of 32 bits. */
+        /* CUmemAllocationProp: the location follows two 32-bit numbers. */
         [VG_CUDA_SAYS_CREATE] = "caller arg1 +8(arg2)",
         /* CUmemAccessDesc: a location and flags, 12 bytes. */
         [VG_CUDA_SAYS_ACCESS] = "caller arg3 +0(arg2) +12(arg2)",

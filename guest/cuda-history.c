@@ -10,12 +10,13 @@
 enum {
     /* CU_MEM_LOCATION_TYPE_DEVICE. */
     ON_DEVICE = 1,
-    /* How many callers of a process are looked up, since each takes a look at all its mappings. */
+    /* The maximum number of callers looked up per process, because each requires reading all its
+     * mappings. */
     LOOKED_UP_MAX = 32,
     DEVICES_MAX = 64,
 };
 
-/* Returns the product, or the greatest number if it is greater. */
+/* Returns the product, or the maximum if it overflows. */
 static uint64_t
 history_times(uint64_t a, uint64_t b)
 {
@@ -24,7 +25,8 @@ history_times(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-/* Returns the bytes of an element of CUarray_format, or the most that one has if it is unknown. */
+/* Returns the bytes of an element of CUarray_format, or the maximum of all formats if it is
+ * unknown. */
 static uint64_t
 history_element(uint32_t format)
 {
@@ -35,7 +37,7 @@ history_element(uint32_t format)
     return 4;
 }
 
-/* Returns the bytes of an array, of which n extents are followed by the format of its elements. */
+/* Returns the bytes of an array. The format of its elements follows the n extents. */
 static uint64_t
 history_array(const uint64_t *extents, size_t n)
 {
@@ -85,7 +87,7 @@ history_access(struct vg_cuda_history *history, uint64_t n, const uint64_t *loca
     uint64_t devices = n > 0 ? history_device(locations[0]) : 0;
 
     devices |= n > 1 ? history_device(locations[1]) : 0;
-    /* Further ones are not read. */
+    /* Further devices are not read. */
     history->access_by |= n > 2 ? UINT64_MAX : devices;
     return true;
 }
@@ -158,7 +160,7 @@ use_has_call(const struct vg_cuda_history *history, size_t i, const char *librar
 bool
 vg_cuda_history_wants_caller(const struct vg_cuda_history *history, size_t i)
 {
-    /* Each library that makes a tie counts, since its advice is another. */
+    /* Each library that makes a tie counts, because the advice depends on the library. */
     return history->n_calls < VG_CUDA_CALLS_MAX && history->looked_up < LOOKED_UP_MAX &&
            (vg_cuda_functions[i].tie != 0 || !use_has_call(history, i, NULL));
 }
@@ -183,8 +185,7 @@ vg_cuda_history_has_peer(const struct vg_cuda_history *history)
         enabled = enabled || history->peers[i].enabled > 0;
         uneven = uneven || history->peers[i].disabled != history->peers[i].enabled;
     }
-    /* Where they do not match one to one, some calls may have failed, and which ones is not
-     * seen. */
+    /* If they do not match one to one, some calls may have failed, but it is unknown which ones. */
     return history->large_bytes > 0 && enabled && uneven;
 }
 

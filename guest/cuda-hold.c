@@ -15,7 +15,7 @@
 #include "guest/util.h"
 
 enum {
-    /* The time to trace all threads of all processes, or to note what they have mapped. */
+    /* The time to trace all threads of all processes, or to note their mappings. */
     BEGIN_MS = 10000,
     LOCKED_MS = 10000,
     /* The value of Yama's setting with which no process may trace another one. */
@@ -28,7 +28,7 @@ static size_t n_links;
 
 /* ---- beforehand ---- */
 
-/* Returns the process that traces a thread of this one, or 0. */
+/* Returns the process that traces a thread of this process, or 0. */
 static pid_t
 hold_other_tracer(const char *root, pid_t pid)
 {
@@ -60,7 +60,7 @@ hold_say_traced(const char *root, struct vg_cuda_process *process, pid_t by)
                  (int)by, *name ? " (" : "", name, *name ? ")" : "");
 }
 
-/* Explains why no process can be held; the text is empty if that is not known. */
+/* Explains why no process can be held. The text is empty if the reason is unknown. */
 static void
 hold_say_impossible(const char *root, char *ret, size_t size)
 {
@@ -86,10 +86,10 @@ vg_cuda_hold_check(const struct vg_guest_work *work, struct vg_cuda_job *job)
         struct vg_cuda_process *process = &job->processes[i];
         struct vg_guest_hold hold = {0};
         memcpy(process->unheld, impossible, sizeof impossible);
-        /* An inheritor is refused by its `keeps`. */
+        /* An inheritor is refused because of its `keeps`. */
         bool can = !*impossible && !process->inherited;
         pid_t by = can ? hold_other_tracer(root, process->pid) : 0;
-        /* A tracer of the agent's may be left, and is replaced. */
+        /* A tracer of the agent may remain, and is replaced. */
         if (by == 0 || (vg_guest_hold_read(root, process->pid, &hold) == 0 && hold.tracer == by))
             continue;
         hold_say_traced(root, process, by);
@@ -110,7 +110,8 @@ hold_process(struct vg_cuda_job *job, pid_t pid)
     return NULL;
 }
 
-/* Takes the answer of a tracer that has begun. Returns whether the process cannot be stopped. */
+/* Handles the answer of a tracer that has started. Returns whether the process cannot be
+ * stopped. */
 static bool
 hold_take(const struct vg_guest_work *work, struct vg_cuda_process *process,
           const struct vg_guest_hold_report *report)
@@ -175,8 +176,8 @@ vg_cuda_hold_locked(const struct vg_guest_work *work)
         if (links[i].fd >= 0)
             kill(links[i].tracer, VG_GUEST_HOLD_LOCKED);
     }
-    /* Without an answer, mappings that were made in the last moment do not count. The tracer
-     * continues to hold: the driver takes memory away next. */
+    /* Without an answer, mappings made at the last moment do not count. The tracer still holds
+     * threads, because the driver takes memory away next. */
     vg_guest_hold_wait(links, n_links, until_ms < work->until_ms ? until_ms : work->until_ms);
 }
 
@@ -217,7 +218,7 @@ vg_cuda_hold_count(const struct vg_guest_work *work, struct vg_cuda_job *job)
     for (size_t i = 0; i < job->n; i++) {
         struct vg_cuda_process *process = &job->processes[i];
         struct vg_guest_hold hold;
-        /* The file may be left by an earlier stop. */
+        /* The file may be from an earlier stop. */
         if (process->held_threads < 0)
             continue;
         if (vg_guest_hold_read(work->config->root, process->pid, &hold) == 0 &&

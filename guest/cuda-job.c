@@ -15,7 +15,7 @@
 
 /* The maximum number of pairs of a process and a node. */
 #define HOLDERS_MAX 16384
-/* The greatest depth of a tree of processes. */
+/* The maximum depth of a process tree. */
 #define DEPTH_MAX 64
 
 #define NVIDIA_VENDOR 0x10de
@@ -88,8 +88,8 @@ job_set_tree(struct vg_cuda_job *job, const char *root, struct vg_cuda_process *
     }
 }
 
-/* Keeps the first entry of each process that has one of NVIDIA's nodes, but none of the callers.
- * Returns how many there are. */
+/* Keeps the first entry of each process that has one of NVIDIA's nodes, except for the callers.
+ * Returns their number. */
 static size_t
 job_pick_holders(const char *root, struct vg_guest_holder *holders, size_t n, pid_t *ret_pids)
 {
@@ -107,7 +107,7 @@ job_pick_holders(const char *root, struct vg_guest_holder *holders, size_t n, pi
     return picked;
 }
 
-/* Adds a process to the job's inheritors if it is one. Returns false if it is none, or keeps its
+/* Adds a process to the job's inheritors if it is one. Returns false if it is not, or keeps its
  * files. */
 static bool
 job_add_inheritor(struct vg_cuda_job *job, const struct vg_guest_inheritor *inheritor)
@@ -121,8 +121,8 @@ job_add_inheritor(struct vg_cuda_job *job, const struct vg_guest_inheritor *inhe
     return true;
 }
 
-/* Sorts processes into those that use the GPUs and those that have only inherited the files of such
- * a process. Returns the number of the first kind. */
+/* Separates processes that use the GPUs from those that have only inherited the files of such a
+ * process. Returns the number of the former. */
 static size_t
 job_sort(const struct vg_guest_work *work, struct vg_cuda_job *job,
          const struct vg_guest_inheritors *among, const struct vg_guest_holder *holders)
@@ -539,7 +539,7 @@ vg_cuda_job_describe(const struct vg_cuda_job *job, json_object *message,
 
     job_put_forked(job, json_object_object_get(message, "programs"));
 
-    /* Processes with a problem come first, so that they are not cut off. */
+    /* Processes with a problem come first, so that they are not omitted. */
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < job->n; i++) {
             if ((*job->processes[i].why == '\0') == (pass == 1) &&

@@ -23,8 +23,8 @@ vg_cuda_maps_is_libcuda(const char *path)
     return name && strncmp(name, "/libcuda.so", strlen("/libcuda.so")) == 0;
 }
 
-/* Reads one line of /proc/PID/maps. Returns whether it is code from a file, whose path is put into
- * *ret_path as a part of the line. */
+/* Reads one line of /proc/PID/maps. Returns whether it is code from a file. *ret_path is then its
+ * path, a part of the line. */
 static bool
 maps_parse(char *line, struct vg_cuda_map *ret, char **ret_path)
 {
@@ -67,7 +67,7 @@ vg_cuda_maps_read(const char *root, pid_t pid, struct vg_cuda_map *ret_maps, siz
     return n;
 }
 
-/* Returns the last part of a path in /proc/PID/maps, and cuts what follows it. */
+/* Returns the last component of a path in /proc/PID/maps, and removes what follows it. */
 static const char *
 maps_name(char *path)
 {

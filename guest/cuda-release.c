@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Has CUDA programs release their GPUs. Everything that can be known beforehand is checked before
- * the first one is stopped: whether the driver can release each, whether it could bring each back
- * (guest/cuda-ties.h), and whether the guest has the memory. All are locked before the first is
- * copied; from then on, nothing can make a new tie, and the watch is asked once more.
+ * Makes CUDA programs release their GPUs. Before the first one is stopped, everything that can be
+ * known is checked: whether the driver can release each program, whether it could restore each one
+ * (guest/cuda-ties.h), and whether the guest has the memory. All are locked before the first one is
+ * copied. From then on, nothing can make a new tie, and the watch is checked again.
  */
 #include "config.h"
 
@@ -25,9 +25,9 @@
 #include "guest/util.h"
 
 enum {
-    /* The time for programs to end that only looked at the GPU, or have just begun to use it. */
+    /* The time for programs that only queried the GPU, or have just started to use it, to end. */
     SETTLE_MS = 5000,
-    /* The time for children that appear while all are locked, or are about to run another
+    /* The time for children that appear while all processes are locked, or are about to run another
      * program. */
     FORKED_MS = 2000,
     /* The pause between two checks of such children. */
@@ -36,7 +36,7 @@ enum {
 /* The name of nvidia-cuda-mps-server and nvidia-cuda-mps-control, as the kernel truncates it. */
 #define MPS_COMM "nvidia-cuda-mps"
 
-/* Explains why the driver cannot release a process, from its answer about the state; the text is
+/* Explains why the driver cannot release a process, from its answer about the state. The text is
  * empty if it can. */
 static void
 release_say_why(struct vg_cuda_process *process, const struct vg_cuda_call *call)
@@ -108,7 +108,7 @@ release_has_process(void *user, pid_t pid)
     return false;
 }
 
-/* Returns whether this is the only process of the guest that uses CUDA, so that it cannot share
+/* Returns whether this is the only process in the guest that uses CUDA, so that it cannot share
  * memory with another one. */
 static bool
 release_is_alone(const struct vg_guest_work *work)
@@ -125,7 +125,7 @@ release_look_at_gpus(const struct vg_guest_work *work, struct vg_cuda_gpus *ret)
 {
     int64_t until_ms = vg_guest_now_ms() + VG_CUDA_GPUS_MS;
 
-    /* Each start makes one look. */
+    /* Each start takes one snapshot. */
     vg_cuda_callers_start(vg_cuda_work.n);
     if (vg_cuda_callers_gpus(ret, until_ms < work->until_ms ? until_ms : work->until_ms) != 0)
         return -1;
@@ -133,16 +133,16 @@ release_look_at_gpus(const struct vg_guest_work *work, struct vg_cuda_gpus *ret)
     return 0;
 }
 
-/* What the watch says of a process. */
+/* The watch's record of a process. */
 struct release_seen {
     struct vg_cuda_tied tied;
-    /* All its calls were seen; otherwise, why not. */
+    /* Whether all its calls were seen; otherwise, the reason. */
     bool known;
     char unseen[128];
 };
 
-/* Learns what each process calls. If memory on GPUs decides about one of them, looks at the GPUs
- * after that, so that memory which these calls took is counted. */
+/* Determines what each process calls. If GPU memory decides about one of them, checks the GPUs
+ * afterwards, so that memory which these calls took is counted. */
 static void
 release_read_watch(const struct vg_guest_work *work, int driver, struct release_seen *ret_seen)
 {
@@ -176,7 +176,7 @@ release_read_watch(const struct vg_guest_work *work, int driver, struct release_
                                &ret_seen[i].tied.most_bytes);
 }
 
-/* Says why a process that was not watched from its start is not released. */
+/* Explains why a process that was not watched from its start is not released. */
 static void
 release_say_unseen(struct vg_cuda_process *process, const struct release_seen *seen, bool alone)
 {
@@ -192,7 +192,7 @@ release_say_unseen(struct vg_cuda_process *process, const struct release_seen *s
                      seen->unseen);
 }
 
-/* Says why no process is released with this version of the driver. */
+/* Explains why no process is released with this driver version. */
 static void
 release_say_driver(const struct vg_guest_work *work, const char *version,
                    struct vg_cuda_process *process)
@@ -211,7 +211,7 @@ release_say_driver(const struct vg_guest_work *work, const char *version,
     }
 }
 
-/* Asks the watch about each process. If one cannot be moved, the reason becomes its `why`. */
+/* Checks the watch for each process. If a process cannot be moved, the reason becomes its `why`. */
 static void
 release_ask_watch(const struct vg_guest_work *work)
 {
@@ -242,8 +242,7 @@ release_ask_watch(const struct vg_guest_work *work)
 
 /* ---- asking ---- */
 
-/* Finds a process that is in the way. One that certainly is comes before one about which nothing is
- * known. */
+/* Finds a process that prevents the release. Certain cases come before unknown ones. */
 static const struct vg_cuda_process *
 release_first_bad(void)
 {
@@ -331,7 +330,7 @@ release_find(struct vg_guest_work *work)
             vg_guest_work_progress(work, "unreleasable", more);
         }
         told = true;
-        /* Ties and debuggers do not go away with time. */
+        /* Ties and debuggers do not disappear with time. */
         if (bad->traced || bad->movable == VG_CUDA_MOVABLE_NO ||
             bad->movable == VG_CUDA_MOVABLE_UNKNOWN ||
             vg_guest_now_ms() + VG_CUDA_LOOK_MS >= until_ms)
@@ -381,7 +380,7 @@ release_learn_gpus(struct vg_guest_work *work)
 
 /* ---- releasing ---- */
 
-/* Keeps the state of the stopped processes, in case the agent is restarted meanwhile. */
+/* Stores the state of the stopped processes, in case the agent is restarted in the meantime. */
 static void
 release_keep(const struct vg_guest_work *work, json_object **kept)
 {
@@ -390,8 +389,8 @@ release_keep(const struct vg_guest_work *work, json_object **kept)
     vg_cuda_job_write(work->config->root, *kept);
 }
 
-/* Asks the watch once more, now that no process can go on. Returns 0, or -1 if one has made a tie
- * since it was first asked. */
+/* Checks the watch again, now that no process can continue. Returns 0, or -1 if a process has made
+ * a tie since the first check. */
 static int
 release_look_again(struct vg_guest_work *work)
 {
@@ -413,8 +412,7 @@ release_refuse_inheritor(struct vg_guest_work *work, pid_t pid, pid_t ancestor, 
         (int)pid, name, (int)ancestor, why);
 }
 
-/* Has the inheritors that were found give up their files, and counts these files. Returns 0, or -1.
- */
+/* Makes the inheritors give up their files, and counts these files. Returns 0, or -1. */
 static int
 release_have_given_up(struct vg_guest_work *work, struct vg_cuda_job *now)
 {
@@ -438,8 +436,8 @@ release_have_given_up(struct vg_guest_work *work, struct vg_cuda_job *now)
     return result;
 }
 
-/* Has the children that these processes forked give up their files, also those that have come
- * since. If one has opened files itself meanwhile, that is noticed when the GPUs are to be free. */
+/* Makes the children that these processes forked give up their files, including new children. If a
+ * child has opened files itself in the meantime, this is detected when the GPUs must be free. */
 static int
 release_forked(struct vg_guest_work *work)
 {
@@ -513,8 +511,8 @@ vg_cuda_release(struct vg_guest_work *work, json_object **ret_kept)
     if (vg_cuda_job_find(work, &vg_cuda_work) == 0 || vg_cuda_work.n == 0)
         return 0;
     vg_cuda_callers_start(vg_cuda_work.n);
-    /* If the guest has no CUDA, a process that has the GPU uses it in another way, and the agent
-     * waits for it to let go. */
+    /* Without CUDA in the guest, a process that has the GPU uses it in another way, and the agent
+     * waits until it releases the GPU. */
     probe = (struct vg_cuda_call){.op = VG_CUDA_OP_STATE, .pid = vg_cuda_work.processes[0].pid};
     /* A process that a debugger has stopped would not answer. */
     if (vg_cuda_hold_check(work, &vg_cuda_work))
@@ -530,14 +528,14 @@ vg_cuda_release(struct vg_guest_work *work, json_object **ret_kept)
     if (result == 0) {
         release_warn_of_driver(work);
         vg_guest_work_allow_copy(work, vg_cuda_job_bytes(&vg_cuda_work));
-        /* This comes before the first call, so that the stopped programs are known whatever ends
-         * this process. */
+        /* This comes before the first call, so that the stopped programs are known, no matter what
+         * ends this process. */
         release_keep(work, ret_kept);
         result = release_stop(work, ret_kept);
     }
     if (result != 1)
         vg_cuda_steps_report(work);
-    /* Calls that are under way go on until they are undone. */
+    /* Calls in progress continue until they are undone. */
     if (result >= 0 || !*ret_kept)
         vg_cuda_callers_end();
     return result < 0 ? -1 : 0;

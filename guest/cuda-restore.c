@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Brings CUDA programs back to their GPUs, or to others of the same kind, at the same addresses.
- * They run again only when every one that can come back is back. The driver is asked for the state
- * of each, since it alone knows that, whatever happened to the process that had released them.
+ * Restores CUDA programs on their GPUs, or on others of the same kind, at the same addresses. They
+ * run again only when all that can be restored are restored. The driver is queried for the state of
+ * each program, because only the driver knows it, whatever happened to the process that had
+ * released them.
  */
 #include "config.h"
 
@@ -15,7 +16,7 @@
 #include "guest/huge-pages.h"
 #include "guest/util.h"
 
-/* Whether the processes were released by this same work. */
+/* Whether the same work released the processes. */
 static bool undoing;
 
 static bool
@@ -25,7 +26,7 @@ restore_same_uuid(const struct vg_cuda_gpu *a, const struct vg_cuda_gpu *b)
 }
 
 /* Finds the present device of GPU i of the work. For a GPU that left, it is the device in the same
- * place of the request; the others are unchanged. Returns NULL if there is none. */
+ * position of the request. The others are unchanged. Returns NULL if there is none. */
 static const struct vg_cuda_gpu *
 restore_place(const struct vg_guest_work *work, const struct vg_cuda_gpus *now, size_t i)
 {
@@ -48,7 +49,7 @@ restore_place(const struct vg_guest_work *work, const struct vg_cuda_gpus *now, 
     return NULL;
 }
 
-/* Returns the device memory that GPU i must have for the processes that are to come back to it. */
+/* Returns the device memory that GPU i needs for the processes that will return to it. */
 static int64_t
 restore_need(size_t i)
 {
@@ -58,8 +59,8 @@ restore_need(size_t i)
         if (vg_cuda_work.processes[p].gone ||
             vg_cuda_work.processes[p].state != VG_CUDA_CHECKPOINTED)
             continue;
-        /* This is all the memory that was in use. When undoing, others may still have some of it,
-         * and the GPU is the same. */
+        /* This is all the memory that was in use. When undoing, other processes may still use some
+         * of it, and the GPU is the same. */
         if (!vg_cuda_work.processes[p].bytes_known)
             return undoing ? 0 : vg_cuda_work.gpus.gpus[i].used_bytes;
         bytes += vg_cuda_work.processes[p].bytes[i];
@@ -67,8 +68,8 @@ restore_need(size_t i)
     return bytes;
 }
 
-/* Checks for reasons why a restore would fail: memory that is missing, or another kind of GPU. A
- * restore that was tried and failed cannot be tried again. */
+/* Checks for reasons why a restore would fail: insufficient memory, or another kind of GPU. A
+ * restore that failed cannot be tried again. */
 static int
 restore_check_gpu(struct vg_guest_work *work, const struct vg_cuda_gpu *was,
                   const struct vg_cuda_gpu *is, int64_t need)
@@ -89,7 +90,7 @@ restore_check_gpu(struct vg_guest_work *work, const struct vg_cuda_gpu *was,
     return 0;
 }
 
-/* Waits until the driver has the GPUs, and pairs old and new ones. *ret_n is 0 if all are the
+/* Waits until the driver has the GPUs, and pairs old and new ones. Sets *ret_n to 0 if all are the
  * same. */
 static int
 restore_map(struct vg_guest_work *work, struct vg_cuda_pair *pairs, size_t *ret_n)
@@ -119,7 +120,7 @@ restore_map(struct vg_guest_work *work, struct vg_cuda_pair *pairs, size_t *ret_
                                             "NVIDIA's driver lists %zu GPUs; %zu of the GPUs that "
                                             "programs were released from are missing",
                                             now.n, missing);
-        /* A process sees the GPUs that were there when it began. */
+        /* A process sees the GPUs that existed when it started. */
         vg_cuda_callers_end();
         vg_guest_child_sleep(vg_guest_now_ms() + VG_CUDA_LOOK_MS);
         vg_cuda_callers_start(vg_cuda_work.n);
@@ -143,7 +144,7 @@ restore_map(struct vg_guest_work *work, struct vg_cuda_pair *pairs, size_t *ret_
 /* ---- processes that are lost ---- */
 
 /* Returns whether repeating the restore cannot help: the process has something that the driver can
- * release but not bring back, or GPU memory ran out, after which the driver has no way back. */
+ * release but not restore, or GPU memory was exhausted, from which the driver cannot recover. */
 static bool
 restore_is_final(const struct vg_cuda_call *call)
 {
@@ -200,8 +201,8 @@ restore_processes(struct vg_guest_work *work, const struct vg_cuda_pair *pairs, 
 /* ---- bringing back ---- */
 
 /* Reads the state of the released processes. Its file exists as long as any process is to be
- * brought back, even if the process that released them has ended since; without it, kept is used.
- * The caller puts it. */
+ * restored, even if the process that released them has ended. Without the file, kept is used. The
+ * caller puts the object. */
 static json_object *
 restore_read_kept(const struct vg_guest_work *work, json_object *kept, bool undo)
 {
@@ -222,7 +223,7 @@ restore_bring_back(struct vg_guest_work *work)
     for (size_t i = 0; i < vg_cuda_work.n; i++) {
         struct vg_cuda_process *process = &vg_cuda_work.processes[i];
         process->gone = !vg_cuda_process_lives(work->config->root, process);
-        /* An earlier attempt to bring it back has shown that it is lost. */
+        /* An earlier attempt to restore the process has shown that it is lost. */
         if (!process->gone && process->state == VG_CUDA_FAILED && !*process->why)
             restore_call_lost(process);
     }
@@ -230,14 +231,14 @@ restore_bring_back(struct vg_guest_work *work)
         vg_cuda_steps_fail(work, "does not report its state");
     if (vg_cuda_steps_count(VG_CUDA_CHECKPOINTED) > 0 && restore_map(work, pairs, &n_pairs) == 0)
         restore_processes(work, pairs, n_pairs);
-    /* Processes that are back must run, whatever happens to the others. */
+    /* Restored processes must run, whatever happens to the others. */
     vg_guest_child_ignore_cancel();
     vg_cuda_hold_repeat(work, &vg_cuda_work);
     int64_t until_ms = vg_guest_now_ms() + VG_CUDA_UNLOCK_MS;
     if (vg_cuda_steps_call(work, VG_CUDA_OP_UNLOCK, VG_CUDA_LOCKED,
                            until_ms > work->until_ms ? until_ms : work->until_ms) > 0)
         vg_cuda_steps_fail(work, "was restored but does not resume");
-    /* This finds out the state of those that failed. */
+    /* This determines the state of those that failed. */
     if (work->failure)
         vg_cuda_steps_call(work, VG_CUDA_OP_STATE, VG_CUDA_ANY_STATE, until_ms);
     vg_cuda_hold_end(work, &vg_cuda_work);
@@ -258,8 +259,8 @@ restore_log(void)
     }
 }
 
-/* Keeps the processes that are still to be brought back, and those that are lost, or nothing if all
- * else is done. */
+/* Stores the processes that are still to be restored and those that are lost, or nothing if
+ * everything is done. */
 static void
 restore_keep(const struct vg_guest_work *work)
 {
@@ -285,7 +286,7 @@ vg_cuda_restore(struct vg_guest_work *work, json_object *state, bool undo)
     if (!kept)
         return 0;
     undoing = undo;
-    /* Undoing is a part of the same work, which knows more. */
+    /* Undoing is a part of the same work, which has more data. */
     if (undo)
         vg_cuda_steps_settle(work->until_ms - VG_CUDA_UNLOCK_MS -
                              vg_guest_copy_ms(vg_cuda_job_bytes(&vg_cuda_work)));

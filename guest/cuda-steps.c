@@ -9,10 +9,10 @@
 #include "guest/cuda-maps.h"
 #include "guest/util.h"
 
-/* The time that a call may take beyond the copying, which is more than twice the longest time that
- * was measured with little memory. */
+/* The time that a call may take in addition to the copying: more than twice the maximum measured
+ * with little memory. */
 #define CALL_MS 2000
-/* The time until a killed process is seen to have ended. */
+/* The time until a killed process is known to have ended. */
 #define END_MS 2000
 
 struct vg_cuda_job vg_cuda_work;
@@ -57,7 +57,7 @@ steps_succeeded(const struct vg_cuda_call *call)
     return call->outcome == VG_CUDA_ANSWERED && call->result == VG_CUDA_SUCCESS;
 }
 
-/* Reports that the driver still copies. How much it has copied, it does not say. */
+/* Reports that the driver is still copying. The driver does not report its progress. */
 static void
 steps_ticked(void)
 {
@@ -91,7 +91,7 @@ steps_began(size_t i)
 
 static const struct vg_cuda_listener listener = {.began = steps_began, .ticked = steps_ticked};
 
-/* Copies the outcome of a call into its process. */
+/* Copies the result of a call to its process. */
 static void
 steps_take(const struct vg_cuda_call *call, struct vg_cuda_process *process)
 {
@@ -121,7 +121,7 @@ steps_take(const struct vg_cuda_call *call, struct vg_cuda_process *process)
         break;
     case VG_CUDA_OP_STATE:
     default:
-        /* A lost process stays lost, though the driver may still call it checkpointed. */
+        /* A lost process remains lost, even if the driver still calls it checkpointed. */
         if (process->state != VG_CUDA_FAILED)
             process->state = call->state;
         break;
@@ -144,7 +144,7 @@ steps_still_lives(const struct vg_guest_work *work, const struct vg_cuda_process
     return false;
 }
 
-/* Takes over the outcomes of the calls. Returns how many failed. */
+/* Takes the results of the calls. Returns how many failed. */
 static size_t
 steps_finish(struct vg_guest_work *work)
 {
@@ -161,8 +161,9 @@ steps_finish(struct vg_guest_work *work)
     return failed;
 }
 
-/* Returns the time for the driver to lock a process. It leaves the time for copying, which may be
- * more than there is, as hosts of an earlier version give the same to programs of any size. */
+/* Returns the time for the driver to lock a process. It excludes the time for copying, which may
+ * exceed the available time, because hosts with an earlier version give the same time to programs
+ * of any size. */
 static unsigned int
 steps_lock_ms(int64_t left_ms)
 {
@@ -185,7 +186,7 @@ vg_cuda_steps_call(struct vg_guest_work *work, enum vg_cuda_op op, int state, in
         if (process->gone || (state != VG_CUDA_ANY_STATE && process->state != state))
             continue;
         calls[n_calls] = (struct vg_cuda_call){.op = op, .pid = process->pid};
-        /* The driver ends an attempt to lock by itself; 0 would mean never. */
+        /* The driver limits an attempt to lock itself. 0 means no limit. */
         calls[n_calls].timeout_ms = steps_lock_ms(left_ms);
         call_of[n_calls++] = i;
     }
@@ -232,8 +233,8 @@ vg_cuda_steps_settle(int64_t until_ms)
     n_calls = 0;
 }
 
-/* Explains a call that failed. Kernels of NCCL end only when those of the other ranks do, and each
- * rank is locked by itself. */
+/* Explains a failed call. NCCL's kernels end only when those of the other ranks end, and each rank
+ * is locked separately. */
 static const char *
 steps_why(const struct vg_guest_work *work, const struct vg_cuda_call *call)
 {

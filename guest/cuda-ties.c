@@ -8,10 +8,9 @@
 #include "guest/cuda-maps.h"
 #include "guest/util.h"
 
-/* The ties that keep a process from coming back, by version of the driver. Up to 580 this was tried
- * on H100s and H200s, where all of them do. For newer drivers, NVIDIA's documentation says that
- * from 610 on, processes that were started as a job may share memory and events among
- * themselves. */
+/* The ties that prevent a process from being restored, by driver version. Up to 580, this was
+ * tested on H100s and H200s, where all of them do. According to NVIDIA's documentation, from 610
+ * on, processes that were started as a job may share memory and events among themselves. */
 static const struct {
     int driver;
     bool is_job;
@@ -27,7 +26,7 @@ static const struct {
 
 /* The first driver whose jobs may share memory. */
 #define DRIVER_OF_JOBS 610
-/* The ties that its jobs may have. */
+/* The ties that such jobs may have. */
 #define TIES_OF_JOBS ((unsigned int)VG_CUDA_TIE_IMPORT | VG_CUDA_TIE_EVENT)
 
 /* The ties that NCCL makes. */
@@ -50,8 +49,8 @@ ties_in_the_way(const struct vg_cuda_tied *tied)
 
 /* ---- large allocations that another GPU may access ---- */
 
-/* Returns whether an allocation of so many bytes, or of more, can be alive. If the process has less
- * on each GPU, it was freed. */
+/* Returns whether an allocation of at least this many bytes can exist. If the process has less on
+ * each GPU, it was freed. */
 static bool
 ties_can_live(const struct vg_cuda_tied *tied, uint64_t bytes)
 {
@@ -63,7 +62,7 @@ ties_has_peer(const struct vg_cuda_tied *tied)
 {
     const struct vg_cuda_history *history = tied->history;
 
-    /* Without memory on a second GPU, it has no context there that could access any. */
+    /* Without memory on a second GPU, the process has no context there that could access any. */
     return history && tied->gpus != 1 && vg_cuda_history_has_peer(history) &&
            ties_can_live(tied, history->large_bytes);
 }
@@ -89,7 +88,7 @@ vg_cuda_tied_could_have_peer(const struct vg_cuda_tied *tied)
 
 /* ---- words ---- */
 
-/* Returns whether function i made the tie, or a part of it. */
+/* Returns whether function i made the tie or a part of it. */
 static bool
 ties_is_part(size_t i, unsigned int tie)
 {
@@ -99,8 +98,8 @@ ties_is_part(size_t i, unsigned int tie)
                                    : (vg_cuda_functions[i].tie & tie) != 0;
 }
 
-/* Writes the calls that made the tie, each with the library that made it: "cuIpcOpenMemHandle_v2
- * called by libcudart.so.12". The text is empty if none is known. */
+/* Writes the calls that made the tie, each with its library: "cuIpcOpenMemHandle_v2 called by
+ * libcudart.so.12". The text is empty if none is known. */
 static void
 ties_put_calls(const struct vg_cuda_tied *tied, unsigned int tie, char *ret, size_t size)
 {
@@ -118,8 +117,8 @@ ties_put_calls(const struct vg_cuda_tied *tied, unsigned int tie, char *ret, siz
     }
 }
 
-/* Returns the libraries that made the calls of a tie. *ret_others: one of them is none of those
- * that are known by name. */
+/* Returns the libraries that made the calls of a tie. Sets *ret_others if one of them is
+ * unknown. */
 static unsigned int
 ties_callers(const struct vg_cuda_tied *tied, unsigned int tie, bool *ret_others)
 {
@@ -137,8 +136,8 @@ ties_callers(const struct vg_cuda_tied *tied, unsigned int tie, bool *ret_others
     return callers;
 }
 
-/* Says what was tried with success for memory that is shared: NCCL's variables if NCCL alone shares
- * it. Of what others share, nothing is known that helps. */
+/* Describes the tested solution for shared memory: NCCL's variables, if only NCCL shares memory.
+ * For other libraries, no solution is known. */
 static void
 ties_put_sharing_remedy(const struct vg_cuda_tied *tied, unsigned int tie, char *ret, size_t size)
 {
@@ -196,7 +195,7 @@ ties_put_import(const struct vg_cuda_tied *tied, char *ret_why, size_t size)
     ties_put_shared(tied, VG_CUDA_TIE_IMPORT, what, ret_why, size);
 }
 
-/* Returns the remedy that keeps PyTorch's allocations small, for programs that may have it. */
+/* Returns the solution that keeps PyTorch's allocations small, for programs that may use it. */
 static const char *
 ties_pieces(const struct vg_cuda_tied *tied)
 {

@@ -29,7 +29,7 @@ enum {
     /* The maximum numbers of mappings of libcuda in a process, and of paths. */
     MAPS_MAX = 8,
     PATHS_MAX = 16,
-    /* A probe's mark is the index of the copy, and that of the call. */
+    /* A probe's mark consists of the index of the copy and that of the call. */
     MARK_SHIFT = 8,
     MARK_CALLS = (1 << MARK_SHIFT) - 1,
 };
@@ -41,7 +41,7 @@ static const char *const usual_dirs[] = {
     "/usr/local/nvidia/lib64",
 };
 
-/* A path that programs would open, and the identity of the file at the last look. */
+/* A path that programs would open, and the identity of its file at the last check. */
 struct usual {
     char *path;
     dev_t device;
@@ -96,8 +96,8 @@ watch_forget_dead(vg_cuda_watch *watch)
     file->n_seen = n;
 }
 
-/* Finds or adds a process. Returns NULL if it has ended, or if there are too many; then nothing is
- * known any longer about those that began before. */
+/* Finds or adds a process. Returns NULL if it has ended, or if there are too many. In the latter
+ * case, nothing is known any more about processes that started before. */
 static struct vg_cuda_seen *
 watch_find(vg_cuda_watch *watch, pid_t pid)
 {
@@ -166,7 +166,7 @@ watch_drop_probes(vg_cuda_watch *watch, size_t i)
     watch->file->copies[i].since_ns = 0;
 }
 
-/* Finds a free entry for a copy: a new one, or that of a copy whose probes are gone. */
+/* Finds a free entry for a copy: a new one, or that of a copy without probes. */
 static struct vg_cuda_copy *
 watch_add_copy(struct vg_cuda_watch_file *file, uint64_t device, uint64_t inode)
 {
@@ -203,7 +203,7 @@ watch_place_in(vg_cuda_watch *watch, size_t i, int fd, const uint64_t *offsets)
     return placed > 0 ? 0 : ENOENT;
 }
 
-/* Places the probes of a copy that can be opened at this path. */
+/* Places the probes of a copy that can be opened through this path. */
 static void
 watch_place(vg_cuda_watch *watch, struct vg_cuda_copy *copy, const char *path)
 {
@@ -232,14 +232,13 @@ watch_place(vg_cuda_watch *watch, struct vg_cuda_copy *copy, const char *path)
     vg_guest_log(LOG_INFO, "probes placed in libcuda path='%s'", path);
 }
 
-/* Places probes in the library that a process has mapped, if there are none. Returns the copy, or
+/* Places probes in the library that a process has mapped, if it has none. Returns the copy, or
  * NULL. */
 static struct vg_cuda_copy *
 watch_cover(vg_cuda_watch *watch, pid_t pid, const struct vg_cuda_map *map)
 {
     struct vg_cuda_copy *copy = watch_find_copy(watch->file, map->device, map->inode);
-    /* This is the file itself, in whatever mount namespace, and even if it has been removed
-     * since. */
+    /* This is the file itself in any mount namespace, even if it has been removed. */
     vg_guest_auto char *path = vg_guest_format("%s/proc/%d/map_files/%" PRIx64 "-%" PRIx64,
                                                watch->root, (int)pid, map->begin, map->end);
 
@@ -250,8 +249,8 @@ watch_cover(vg_cuda_watch *watch, pid_t pid, const struct vg_cuda_map *map)
     return copy;
 }
 
-/* Records that a process has mapped the library at this time. A time of 0 stands for an unknown
- * time, which changes nothing for a known process. */
+/* Notes that a process has mapped the library at this time. Time 0 means unknown, and does not
+ * change a known process. */
 static void
 watch_take_process(vg_cuda_watch *watch, pid_t pid, uint64_t time_ns)
 {
@@ -297,7 +296,7 @@ watch_lost(void *user, bool calls)
         watch->has_to_scan = true;
 }
 
-/* Looks at the usual paths, as the library may be installed, or replaced by an upgrade. */
+/* Checks the usual paths: the library may be installed, or replaced by an upgrade. */
 static void
 watch_look_at_usual(vg_cuda_watch *watch)
 {
@@ -323,8 +322,8 @@ watch_look_at_usual(vg_cuda_watch *watch)
     }
 }
 
-/* Removes the probes from copies that are no longer in any process. A probe keeps the mount of its
- * file busy, and that of a container has to go when the container has ended. */
+/* Removes the probes from copies that no process uses any more. A probe keeps the mount of its file
+ * busy, and a container's mount must be released when the container has ended. */
 static void
 watch_leave_unused(vg_cuda_watch *watch)
 {
@@ -347,8 +346,8 @@ watch_leave_unused(vg_cuda_watch *watch)
 
 /* ---- the file ---- */
 
-/* Opens the file. The records of an earlier agent about processes are kept, but the processes no
- * longer count as watched, since they were not watched meanwhile. Returns 0, or an errno. */
+/* Opens the file. It keeps the records of an earlier agent about processes, but these no longer
+ * count as watched, because they were not watched in the meantime. Returns 0, or an errno. */
 static int
 watch_open_file(vg_cuda_watch *watch)
 {
@@ -368,7 +367,7 @@ watch_open_file(vg_cuda_watch *watch)
         mmap(NULL, sizeof *watch->file, PROT_READ | PROT_WRITE, MAP_SHARED, watch->fd, 0);
     if (memory == MAP_FAILED)
         return errno;
-    /* A mapping keeps the lock, and a process that the agent has started may outlive it. */
+    /* A mapping keeps the lock, and a process that the agent has started may live longer. */
     madvise(memory, sizeof *watch->file, MADV_DONTFORK);
     watch->file = memory;
     struct vg_cuda_watch_file *file = watch->file;

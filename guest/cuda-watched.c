@@ -24,13 +24,13 @@
 #include "guest/util.h"
 
 enum {
-    /* The time for the agent to look; it may have to place probes. */
+    /* The time for the agent to check. It may have to place probes. */
     ANSWER_MS = 5000,
     POLL_US = 2000,
     MAPS_MAX = 8,
 };
 
-/* Returns whether an agent runs: it holds a lock as long as it lives. */
+/* Returns whether an agent is running: it holds a lock while it runs. */
 static bool
 watched_has_agent(int fd)
 {
@@ -47,7 +47,7 @@ watched_ask(int fd, struct vg_cuda_watch_file *file)
     uint32_t mine = __atomic_add_fetch(&file->asked, 1, __ATOMIC_ACQ_REL);
 
     while (vg_guest_now_ms() < until_ms && watched_has_agent(fd)) {
-        /* This is repeated, since the agent may have begun its look just before it was asked. */
+        /* Repeat this, because the agent may have started its check just before the request. */
         kill(file->agent, SIGUSR2);
         usleep(POLL_US);
         if ((int32_t)(__atomic_load_n(&file->answered, __ATOMIC_ACQUIRE) - mine) >= 0)
@@ -56,7 +56,7 @@ watched_ask(int fd, struct vg_cuda_watch_file *file)
     return false;
 }
 
-/* Copies the file at a moment when the agent does not write. */
+/* Copies the file while the agent does not write to it. */
 static bool
 watched_copy(const struct vg_cuda_watch_file *file, struct vg_cuda_watch_file *ret)
 {
@@ -90,7 +90,7 @@ vg_cuda_watch_read(const char *root, struct vg_cuda_watch_file *ret)
         bool copied = watched_copy(memory, ret);
         if (!copied)
             memset(ret, 0, sizeof *ret);
-        /* The records of an agent that has ended stay true for processes that live. */
+        /* The records of an agent that has ended remain true for running processes. */
         if (answered && copied)
             why = ret->why;
         else if (watched_has_agent(fd))
@@ -184,9 +184,9 @@ struct users {
     size_t n;
 };
 
-/* Returns whether a descriptor in the directory dir is a node of NVIDIA's: a device of its driver,
- * or a file where the guest has such nodes. The name alone proves nothing, as everybody may give it
- * to a file in a namespace of their own. */
+/* Returns whether a descriptor in the directory dir is an NVIDIA node: a device of its driver, or a
+ * file where the guest has such nodes. The name alone proves nothing, because any user may give it
+ * to a file in their own namespace. */
 static bool
 watched_is_node(const char *dev, int dir, const char *name)
 {
@@ -198,7 +198,7 @@ watched_is_node(const char *dev, int dir, const char *name)
            (stat(dev, &at) == 0 && st.st_dev == at.st_dev);
 }
 
-/* Returns whether a process has a device node of NVIDIA's open. */
+/* Returns whether a process has an NVIDIA device node open. */
 static bool
 watched_has_node(const char *root, pid_t pid)
 {

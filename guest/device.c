@@ -13,12 +13,11 @@
 #include "guest/child.h"
 #include "guest/util.h"
 
-/* Classes of PCI (pci_ids.h of the kernel): display controllers, bridges, processing
- * accelerators. */
+/* PCI classes (the kernel's pci_ids.h): display controllers, bridges, processing accelerators. */
 enum { CLASS_DISPLAY = 0x03, CLASS_BRIDGE = 0x06, CLASS_ACCELERATOR = 0x12 };
-/* Kinds of a device's regions (linux/ioport.h), and how many of its own it has. */
+/* Types of a device's regions (linux/ioport.h), and the number of its own regions. */
 enum { REGION_IO = 0x100, REGION_MEMORY = 0x200, REGIONS = 6 };
-/* The longest pause between two checks of a driver. */
+/* The maximum pause between two checks of a driver. */
 #define LOOK_MS_MAX 50
 
 static int
@@ -32,8 +31,8 @@ device_read_hex(const char *dir, const char *name)
     return (int)strtol(text, NULL, 16);
 }
 
-/* Makes a path of ".../pci0000:00/0000:00:02.1/0000:01:00.0". The host chose the slots and
- * functions; the numbers of buses behind bridges are the guest's business. */
+/* Converts ".../pci0000:00/0000:00:02.1/0000:01:00.0" to a path. The host chooses slots and
+ * functions, but the guest chooses the bus numbers behind bridges. */
 static void
 device_set_path(struct vg_guest_device *device)
 {
@@ -109,7 +108,7 @@ vg_guest_device_is_added(const struct vg_guest_device *device)
     return true;
 }
 
-/* Reads the device of this name. Returns whether it is there; it can go at any time. */
+/* Reads the device with this name. Returns whether it exists. It may disappear at any time. */
 static bool
 device_read(const char *bus, const char *name, struct vg_guest_device *ret)
 {

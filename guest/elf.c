@@ -16,8 +16,8 @@ enum {
     /* The maximum number of sections; libcuda.so has about 40. */
     SECTIONS_MAX = 1024,
     SEGMENTS_MAX = 256,
-    /* The maximum size, in bytes, of a symbol table or its names; those of libcuda.so have less
-     * than 100 KiB. */
+    /* The maximum size of a symbol table or its names, in bytes. Those of libcuda.so have less than
+     * 100 KiB. */
     TABLE_MAX = 16 << 20,
 };
 
@@ -54,7 +54,7 @@ elf_is_library(const Elf64_Ehdr *head)
            head->e_shnum <= SECTIONS_MAX && head->e_phnum <= SEGMENTS_MAX;
 }
 
-/* Returns where this address lies in the file, or 0 if it is not code. */
+/* Returns the file offset of this address, or 0 if it is not code. */
 static uint64_t
 elf_offset(const Elf64_Phdr *segments, size_t n, uint64_t address)
 {

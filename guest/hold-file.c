@@ -70,12 +70,12 @@ vg_guest_hold_lives(const struct vg_guest_hold *hold)
 {
     struct vg_guest_process is;
 
-    /* The agent's own processes are in the real /proc, whatever is before that of the guest. */
+    /* The agent's own processes are in the real /proc, whatever prefix the guest's has. */
     return vg_guest_process_read("", hold->tracer, &is) == 0 && is.start == hold->tracer_start &&
            !is.ended;
 }
 
-/* Calls `found` for each file whose tracer lives, or removes the others. */
+/* Calls `found` for each file whose tracer exists, and removes the others. */
 static void
 hold_look(const char *root, void (*found)(void *user, const struct vg_guest_hold *hold), void *user)
 {

@@ -65,7 +65,7 @@ vg_guest_hold_maps_find(const struct vg_guest_hold_maps *maps, uint64_t at)
 {
     size_t low = 0, high = maps->n;
 
-    /* The kernel lists them by address. */
+    /* The kernel sorts them by address. */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (maps->maps[middle].end <= at)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A thread that faults stops before its signal is delivered. If the signal is dropped when the
- * thread goes on, it repeats the access. Nothing interrupts a thread: PTRACE_SEIZE does not, and
- * the end of a tracer lets all its threads go. A thread that is stopped by then gets the signal for
- * which it had stopped, so those that are held are let go before.
+ * thread continues, it repeats the access. Nothing interrupts a thread: PTRACE_SEIZE does not, and
+ * all threads are released when their tracer ends. A thread that is still stopped then gets the
+ * signal for which it had stopped, so held threads are released first.
  */
 #include "config.h"
 
@@ -29,16 +29,16 @@
 #include "guest/util.h"
 
 enum {
-    /* The passes over all threads without a new one, after which each is traced. One pass may miss
-     * a thread if others end meanwhile. */
+    /* The number of passes over all threads without a new one, after which each thread is traced.
+     * One pass may miss a thread if others end in the meantime. */
     PASSES = 2,
-    /* The accesses to memory that is there, as far as can be seen, until the fault is the program's
-     * own. The memory may have come back, or gone for a moment, while this process looked. */
+    /* After this many accesses to memory that seems to exist, the fault is the program's own. The
+     * memory may have come back, or disappeared for a moment, during the check. */
     REPEATS = 4,
-    /* The maximum number of threads that are logged. */
+    /* The maximum number of logged threads. */
     LOGGED_MAX = 8,
-    /* The time after the end for threads that had faulted before and have not stopped yet, as on a
-     * busy guest. */
+    /* The time after the end for threads that faulted before and have not stopped yet, for example
+     * in a busy guest. */
     LINGER_MS = 1000,
 };
 
@@ -56,7 +56,7 @@ struct tracer {
     const char *root;
     int fd;
     struct vg_guest_hold hold;
-    /* What the process had mapped before it was locked, and when it was. */
+    /* The process's mappings before it was locked and while it was, and the time of the lock. */
     struct vg_guest_hold_maps before, locked, now;
     /* Whether faults may be held, and when this process ends; INT64_MAX: not yet. */
     bool armed;
@@ -77,7 +77,7 @@ tracer_report(const struct tracer *tracer, enum vg_guest_hold_outcome outcome, c
     struct vg_guest_hold_report report = {.outcome = outcome};
 
     vg_guest_put(report.why, sizeof report.why, "%s", why);
-    /* Nobody may be there to read it. */
+    /* The reader may have closed the pipe. */
     ssize_t put = write(tracer->fd, &report, sizeof report);
     (void)put;
 }
@@ -151,7 +151,7 @@ tracer_hold(struct tracer *tracer, struct fault *fault, int signal_number)
     tracer_write(tracer);
 }
 
-/* Has the threads that are held go on, and repeat their access. */
+/* Resumes the held threads, which repeat their access. */
 static void
 tracer_let_go(struct tracer *tracer)
 {
@@ -166,7 +166,7 @@ tracer_let_go(struct tracer *tracer)
 
 /* ---- whose fault it is ---- */
 
-/* Returns whether an access to memory has caused the signal, rather than a process. */
+/* Returns whether a memory access caused the signal, not another process. */
 static bool
 tracer_is_access(pid_t tid, int signal_number, uint64_t *ret_at)
 {
@@ -176,8 +176,8 @@ tracer_is_access(pid_t tid, int signal_number, uint64_t *ret_at)
         return false;
     *ret_at = (uint64_t)(uintptr_t)info.si_addr;
 #if defined(__x86_64__)
-    /* A thread may send itself anything with sigqueue(), but is within a call then. On arm64 the
-     * kernel forgets the call before it stops the thread. */
+    /* A thread may send itself any signal with sigqueue(), but is in a system call then. On arm64,
+     * the kernel forgets the call before it stops the thread. */
     struct user_regs_struct regs;
     if (tracer_ptrace(PTRACE_GETREGS, tid, 0, (uintptr_t)&regs) == 0 &&
         (long long)regs.orig_rax >= 0)
@@ -187,8 +187,8 @@ tracer_is_access(pid_t tid, int signal_number, uint64_t *ret_at)
                                     : info.si_code == BUS_ADRERR || info.si_code == BUS_OBJERR;
 }
 
-/* Finds the mapping that the process had at this address before it was stopped, with anything
- * allowed there, or NULL. */
+/* Finds the mapping that the process had at this address before it was stopped, if it allowed any
+ * access, or returns NULL. */
 static const struct vg_guest_hold_map *
 tracer_had(const struct tracer *tracer, uint64_t at)
 {
@@ -199,8 +199,8 @@ tracer_had(const struct tracer *tracer, uint64_t at)
     return map && strncmp(map->perms, "---", 3) != 0 ? map : NULL;
 }
 
-/* Returns whether the memory at this address is another one than it was, or can no longer be had.
- * SIGBUS of memory that is no file's is the driver's. */
+/* Returns whether the memory at this address has changed or is no longer accessible. A SIGBUS in
+ * memory without a file is the driver's. */
 static bool
 tracer_is_away(struct tracer *tracer, pid_t tid, int signal_number,
                const struct vg_guest_hold_map *had, uint64_t at)
@@ -246,7 +246,7 @@ tracer_on_fault(struct tracer *tracer, pid_t tid, int signal_number)
 
 /* ---- threads ---- */
 
-/* Returns whether a process traces the thread, this one or another. *ret_other: the other one, or
+/* Returns whether a process traces the thread, this one or another. *ret_other is the other one, or
  * 0. */
 static bool
 tracer_has(const struct tracer *tracer, pid_t tid, long *ret_other)
@@ -258,7 +258,7 @@ tracer_has(const struct tracer *tracer, pid_t tid, long *ret_other)
     return by == getpid();
 }
 
-/* Begins to trace a thread. Returns 1, 0 if it is traced already or has ended, or -1 with a
+/* Starts to trace a thread. Returns 1, 0 if it is traced already or has ended, or -1 with a
  * report. */
 static int
 tracer_seize(const struct tracer *tracer, pid_t tid, size_t seized,
@@ -283,7 +283,7 @@ tracer_seize(const struct tracer *tracer, pid_t tid, size_t seized,
     return -1;
 }
 
-/* Begins to trace all threads that are not. Returns how many those were, or -1 with a report. */
+/* Starts to trace all other threads. Returns their number, or -1 with a report. */
 static long
 tracer_seize_new(const struct tracer *tracer, size_t seized, struct vg_guest_hold_report *ret)
 {
@@ -303,8 +303,7 @@ tracer_seize_new(const struct tracer *tracer, size_t seized, struct vg_guest_hol
     return one < 0 ? -1 : n;
 }
 
-/* Lets a process go that has no part in this: a child, or the process itself with another
- * program. */
+/* Releases a process that is not involved: a child, or the process itself with another program. */
 static void
 tracer_take_event(const struct tracer *tracer, pid_t tid, int event, int signal_number)
 {
@@ -314,7 +313,7 @@ tracer_take_event(const struct tracer *tracer, pid_t tid, int event, int signal_
     if (event == PTRACE_EVENT_EXEC || !is_its)
         tracer_ptrace(PTRACE_DETACH, tid, 0, 0);
     else if (event == PTRACE_EVENT_STOP && signal_number != SIGTRAP)
-        /* The process is stopped until it gets SIGCONT, which this does not prevent. */
+        /* The process remains stopped until it gets SIGCONT, which this does not prevent. */
         tracer_ptrace(PTRACE_LISTEN, tid, 0, 0);
     else
         tracer_ptrace(PTRACE_CONT, tid, 0, 0);
@@ -335,7 +334,7 @@ tracer_take(struct tracer *tracer, pid_t tid, int status)
         tracer_ptrace(PTRACE_CONT, tid, 0, (uintptr_t)signal_number);
 }
 
-/* Takes what has happened to threads. Returns whether any is left. */
+/* Handles events of threads. Returns whether any thread is left. */
 static bool
 tracer_take_all(struct tracer *tracer)
 {
@@ -347,7 +346,7 @@ tracer_take_all(struct tracer *tracer)
     return tid == 0;
 }
 
-/* Reads the mappings of whatever thread has some. */
+/* Reads the mappings of any thread that still has them. */
 static int
 tracer_read_maps(const struct tracer *tracer, struct vg_guest_hold_maps *ret)
 {
@@ -382,7 +381,7 @@ tracer_begin(struct tracer *tracer, struct vg_guest_hold_report *ret)
             passes = -1;
         tracer_take_all(tracer);
     }
-    /* The others are read as well, so that they have memory when there is little. */
+    /* Also read the others, so that they have memory even when little is left. */
     tracer_read_maps(tracer, &tracer->locked);
     tracer_read_maps(tracer, &tracer->now);
     if (tracer_read_maps(tracer, &tracer->before) != 0) {
@@ -431,7 +430,7 @@ tracer_wait(const struct tracer *tracer, const sigset_t *mine)
     return left_ms > 0 ? sigtimedwait(mine, NULL, &timeout) : -1;
 }
 
-/* Takes its part in what the process goes through, until that or the hold has ended. */
+/* Follows the process, until it or the hold has ended. */
 static void
 tracer_run(struct tracer *tracer)
 {
@@ -455,7 +454,7 @@ vg_guest_hold_trace(const char *root, pid_t pid, uint64_t start, int fd)
     sigset_t all;
 
     prctl(PR_SET_NAME, "vgpu-hold");
-    /* Ending it would free nothing, and end the program. */
+    /* Killing this process would free nothing, and end the program. */
     vg_guest_write_file("/proc/self/oom_score_adj", "-1000");
     signal(SIGCHLD, SIG_DFL);
     sigfillset(&all);
@@ -472,6 +471,6 @@ vg_guest_hold_trace(const char *root, pid_t pid, uint64_t start, int fd)
     tracer.armed = true;
     tracer_report(&tracer, VG_GUEST_HOLD_READY, "");
     tracer_run(&tracer);
-    /* The file stays: until this process has ended, its threads are traced. */
+    /* The file remains: the threads are traced until this process has ended. */
     _exit(0);
 }

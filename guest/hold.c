@@ -17,9 +17,9 @@
 #include "guest/util.h"
 
 enum {
-    /* The time for a tracer to obey, which takes milliseconds unless the guest is very busy. */
+    /* The time for a tracer to obey. It needs milliseconds unless the guest is very busy. */
     END_MS = 10000,
-    /* The pause between two looks at it. */
+    /* The pause between two checks of it. */
     LOOK_MS = 5,
 };
 
@@ -56,7 +56,7 @@ vg_guest_hold_wait_for_end(const char *root, pid_t pid, uint64_t start)
     return 0;
 }
 
-/* Ends the tracer that an earlier work has left. */
+/* Ends the tracer from an earlier work. */
 static void
 hold_end_old(const char *root, pid_t pid, uint64_t start)
 {
@@ -71,7 +71,7 @@ hold_end_old(const char *root, pid_t pid, uint64_t start)
         vg_guest_child_wait(NULL, 0, vg_guest_now_ms() + LOOK_MS);
 }
 
-/* Becomes the tracer, with none of the agent's files but those for messages. */
+/* Becomes the tracer. Keeps only the agent's files for messages. */
 static _Noreturn void
 hold_become_tracer(const char *root, pid_t pid, uint64_t start, int fd)
 {
@@ -79,7 +79,7 @@ hold_become_tracer(const char *root, pid_t pid, uint64_t start, int fd)
     struct stat st;
 
     setsid();
-    /* It may be left behind by a command whose output somebody reads to its end. */
+    /* A command whose output is read to its end may have started it. */
     for (int standard = STDIN_FILENO; standard <= STDERR_FILENO && null >= 0; standard++) {
         if (standard != STDERR_FILENO || (fstat(standard, &st) == 0 && S_ISFIFO(st.st_mode)))
             dup2(null, standard);
@@ -127,7 +127,7 @@ hold_close(struct vg_guest_hold_link *link)
     link->fd = -1;
 }
 
-/* Takes the answer of a tracer, or its end. */
+/* Handles the answer of a tracer, or its end. */
 static void
 hold_take(struct vg_guest_hold_link *link)
 {

@@ -17,15 +17,15 @@
 #include "guest/process.h"
 #include "guest/util.h"
 
-/* A look at all processes, or at the descriptors and maps of one of them. */
+/* A check of all processes, or of the descriptors and maps of one of them. */
 struct look {
     const struct vg_guest_nodes *nodes;
-    /* Takes a node that is open or mapped. */
+    /* Handles a node that is open or mapped. */
     void (*found)(struct look *look, size_t node, const struct vg_guest_hold *hold);
     struct vg_guest_holder *holders;
     struct vg_guest_hold *holds;
     size_t max, total;
-    /* The process that is being looked at, and the nodes that it is known to have. */
+    /* The process that is being checked, and its known nodes. */
     pid_t pid;
     char comm[32];
     /* Its directory in /proc, or that of one of its threads. */
@@ -58,7 +58,7 @@ holder_add(struct look *look, size_t i, const struct vg_guest_hold *hold)
     }
 }
 
-/* Records a descriptor or a map once, even if several nodes are this file. */
+/* Records a descriptor or a map once, even if several nodes refer to this file. */
 static void
 holder_add_hold(struct look *look, size_t i, const struct vg_guest_hold *hold)
 {
@@ -73,8 +73,9 @@ holder_add_hold(struct look *look, size_t i, const struct vg_guest_hold *hold)
     }
 }
 
-/* Returns whether a descriptor lets its process use a node. Everybody may open the place of any
- * node (O_PATH), and read one that is for all. If this cannot be read, the descriptor counts. */
+/* Returns whether a descriptor allows its process to use a node. Any process may open the path of
+ * any node (O_PATH), and read a node that everybody can read. If this is unknown, the descriptor
+ * counts. */
 static bool
 holder_can_use(const struct look *look, const struct vg_guest_node *node, int fd)
 {
@@ -89,8 +90,8 @@ holder_can_use(const struct look *look, const struct vg_guest_node *node, int fd
     return (flags & O_PATH) == 0 && (!node->for_all || (flags & O_ACCMODE) != O_RDONLY);
 }
 
-/* Returns whether a file system that the process sees is a sysfs. Others may have files of the same
- * name and number. */
+/* Returns whether a file system that the process sees is a sysfs. Other file systems may have files
+ * with the same name and number. */
 static bool
 holder_is_sysfs(const struct look *look, dev_t dev)
 {
@@ -113,8 +114,8 @@ holder_is_sysfs(const struct look *look, dev_t dev)
     return found;
 }
 
-/* Compares a file of a process with the nodes. link is its magic link in /proc. Files of network
- * file systems are not queried again, since their servers may be gone. */
+/* Compares a file of a process with the nodes. link is its magic link in /proc. Files on network
+ * file systems are not queried again, because their servers may not answer. */
 static void
 holder_check(struct look *look, const char *link, const struct vg_guest_hold *hold)
 {
@@ -142,8 +143,7 @@ holder_check(struct look *look, const char *link, const struct vg_guest_hold *ho
     }
 }
 
-/* Looks at the open files of a process or thread, whose directory is task. Returns how many there
- * are. */
+/* Checks the open files of a process or thread, whose directory is task. Returns their number. */
 static size_t
 holder_look_at_files(struct look *look, const char *task)
 {
@@ -167,8 +167,8 @@ holder_look_at_files(struct look *look, const char *task)
     return n;
 }
 
-/* Compares a line of maps, "begin-end perms offset major:minor inode path", with the nodes. If its
- * name is that of a node, the file itself is queried, since the device numbers in such a line are
+/* Compares a line of maps, "begin-end perms offset major:minor inode path", with the nodes. If it
+ * has the name of a node, the file itself is queried, because the device numbers in such a line are
  * those of its file system. */
 static void
 holder_check_map(struct look *look, const char *task, char *line)
@@ -214,8 +214,8 @@ holder_look_at_maps(struct look *look, const char *task)
     fclose(file);
 }
 
-/* Looks at another thread of a process whose first thread has ended, since its files and memory can
- * be seen there. Threads are in /proc, too, but are not listed. */
+/* Checks another thread of a process whose first thread has ended, because its files and memory are
+ * visible there. Threads are in /proc, too, but are not listed. */
 static void
 holder_look_at_tasks(struct look *look, const char *proc, const char *process)
 {

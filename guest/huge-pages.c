@@ -13,11 +13,11 @@
 #define SETTING_PATH "/sys/kernel/mm/transparent_hugepage/enabled"
 #define KEPT_PATH    "/run/vgpu-guestd-huge-pages"
 
-/* The size of a word, of which `madvise` is the longest. */
+/* The size of a keyword. The longest one is `madvise`. */
 #define WORD_SIZE 32
 
-/* Finds the word that the kernel has in brackets; a text without brackets is the word itself.
- * Returns 0, or an errno. */
+/* Finds the keyword in brackets. A text without brackets is the keyword itself. Returns 0, or an
+ * errno. */
 static int
 huge_pages_read(const char *path, char ret_word[WORD_SIZE])
 {
@@ -30,8 +30,8 @@ huge_pages_read(const char *path, char ret_word[WORD_SIZE])
     return error == 0 && !*ret_word ? EINVAL : error;
 }
 
-/* Writes the file at once or not at all. An existing file belongs to a run that has not ended.
- * Returns 0, or an errno. */
+/* Writes the file atomically. An existing file belongs to a run that has not ended. Returns 0, or
+ * an errno. */
 static int
 huge_pages_keep(const char *path, const char *word)
 {
@@ -60,7 +60,7 @@ vg_guest_huge_pages_begin(const struct vg_guest_config *config)
     if (!config->cuda_huge_pages)
         return;
     int error = huge_pages_read(setting, is);
-    /* The kernel may have been built without them. */
+    /* The kernel may have been built without huge pages. */
     if (error == ENOENT || (error == 0 && strcmp(is, "always") == 0))
         return;
     if (error == 0)
@@ -68,7 +68,7 @@ vg_guest_huge_pages_begin(const struct vg_guest_config *config)
     bool made = error == 0;
     if (error == EEXIST) {
         error = vg_guest_read_file(kept, was, sizeof was);
-        /* Another program has changed the setting since that run began. */
+        /* Another program has changed the setting since that run started. */
         if (error == 0 && strcmp(was, is) != 0)
             return;
     }

@@ -30,14 +30,14 @@
 enum {
     /* The maximum number of descriptors and maps of one process. */
     HOLDS_MAX = 4096,
-    /* The greatest depth of a tree of processes. */
+    /* The maximum depth of a process tree. */
     DEPTH_MAX = 64,
-    /* The time for all threads of a process to stop, which takes less than a millisecond unless the
-     * kernel holds one of them. */
+    /* The time for all threads of a process to stop. They need less than a millisecond unless the
+     * kernel blocks one of them. */
     STOP_MS = 5000,
-    /* The time for the steps after that, which take milliseconds. */
+    /* The time for the following steps, which take milliseconds. */
     LATE_MS = 2000,
-    /* The maximum number of tracers at once. */
+    /* The maximum number of concurrent tracers. */
     TRACERS_MAX = 8,
 };
 
@@ -58,8 +58,8 @@ inheritor_refuse(struct vg_guest_inheritor *inheritor, const char *format, ...)
 
 /* ---- the origin of files ---- */
 
-/* Compares the given kind of resource of two processes or threads. Returns 0 if they share it, 1 if
- * not, or -1 and sets `why`. */
+/* Compares this kind of resource of two processes or threads. Returns 0 if they share it, 1 if not,
+ * or -1 and sets `why`. */
 static int
 inheritor_compare(struct vg_guest_inheritor *inheritor, pid_t a, pid_t b, int kind, int a_fd,
                   int b_fd)
@@ -93,7 +93,7 @@ inheritor_thread(const char *root, pid_t pid)
     return found;
 }
 
-/* An owner among the ancestors, whose files are looked up when needed. */
+/* An ancestor that is an owner. Its files are read when needed. */
 struct ancestor {
     pid_t pid;
     bool known;
@@ -101,7 +101,8 @@ struct ancestor {
     struct vg_guest_hold *holds;
 };
 
-/* Finds the owners among the ancestors of a process, the nearest first. Returns their number. */
+/* Finds the owners among the ancestors of a process, the nearest one first. Returns their
+ * number. */
 static size_t
 inheritor_ancestors(const struct vg_guest_inheritors *among, pid_t pid,
                     struct ancestor ret[DEPTH_MAX])
@@ -132,7 +133,7 @@ inheritor_know(const struct vg_guest_inheritors *among, struct ancestor *ancesto
     ancestor->n = n < HOLDS_MAX ? n : HOLDS_MAX;
 }
 
-/* Returns whether an ancestor has the same map, or the same open file, which mostly has the same
+/* Returns whether an ancestor has the same map, or the same open file, which usually has the same
  * number. */
 static bool
 inheritor_is_inherited(const struct vg_guest_inheritors *among,
@@ -157,9 +158,9 @@ inheritor_is_inherited(const struct vg_guest_inheritors *among,
     return found;
 }
 
-/* Checks that everything that a process has comes from ancestors. A map cannot be compared like a
- * file. If the files of a process are an ancestor's, it has its maps from there, too, even if the
- * ancestor has removed its own since; a process with only maps must have them where an ancestor has
+/* Checks that everything in a process comes from ancestors. A map cannot be compared like a file.
+ * If the files of a process are an ancestor's, it also has its maps from there, even if the
+ * ancestor has removed its own since. A process with only maps must have them where an ancestor has
  * them. */
 static void
 inheritor_check_holds(const struct vg_guest_inheritors *among, struct vg_guest_inheritor *inheritor,
@@ -216,8 +217,8 @@ inheritor_check_threads(const char *root, struct vg_guest_inheritor *inheritor, 
         closedir(dir);
 }
 
-/* Counts the descriptors and maps of the nodes that a process has, as one of its threads shows
- * them, and checks that all are inherited. Puts them into ret_holds, and returns their number. */
+/* Counts the descriptors and maps of the nodes in a process, as seen in one of its threads, and
+ * checks that all are inherited. Stores them in ret_holds, and returns their number. */
 static size_t
 inheritor_check(const struct vg_guest_inheritors *among, struct vg_guest_inheritor *inheritor,
                 pid_t thread, struct vg_guest_hold ret_holds[HOLDS_MAX])
@@ -249,7 +250,7 @@ inheritor_check(const struct vg_guest_inheritors *among, struct vg_guest_inherit
     return n;
 }
 
-/* Removes the reason if the process has ended meanwhile, since it is then no longer in the way. */
+/* Removes the reason if the process has ended in the meantime, because it no longer matters. */
 static void
 inheritor_settle(const char *root, struct vg_guest_inheritor *inheritor)
 {
@@ -271,7 +272,7 @@ inheritor_check_stopping(const char *root, struct vg_guest_inheritor *inheritor)
         inheritor_refuse(inheritor, "this is possible only on x86-64");
     if (tracer > 0)
         inheritor_refuse(inheritor, "process %ld traces it", tracer);
-    /* The fifth byte of a program says whether its addresses have 32 or 64 bits. */
+    /* The fifth byte of an executable shows whether its addresses have 32 or 64 bits. */
     vg_guest_read_file(exe, head, sizeof head);
     if (head[0] == 0x7f && head[4] == 1)
         inheritor_refuse(inheritor, "it is a 32-bit program");
@@ -299,7 +300,7 @@ vg_guest_inheritor_check(const struct vg_guest_inheritors *among,
 
 #if VG_GUEST_TRACEE_WORKS
 
-/* Names the error of a system call that a process was made to do. */
+/* Names the error of a system call that a process had to make. */
 static const char *
 inheritor_error_word(long result)
 {
@@ -307,7 +308,7 @@ inheritor_error_word(long result)
                             : strerror((int)-result);
 }
 
-/* Returns whether a descriptor of the process is /dev/null, and not another file of this name. */
+/* Returns whether a descriptor of the process is /dev/null, not another file with this name. */
 static bool
 inheritor_is_null(const char *root, pid_t pid, pid_t thread, long fd)
 {
@@ -330,7 +331,7 @@ inheritor_closes_on_exec(const char *root, pid_t pid, pid_t thread, int fd)
     return flags && (strtoul(flags + strlen("flags:"), NULL, 8) & O_CLOEXEC) != 0;
 }
 
-/* Has the process open /dev/null. page is memory of the process, for the name. Returns the
+/* Makes the process open /dev/null. page is memory of the process, for the name. Returns the
  * descriptor, or -1 and sets `why`. */
 static long
 inheritor_open_null(const struct vg_guest_inheritors *among, struct vg_guest_inheritor *inheritor,
@@ -356,8 +357,8 @@ inheritor_open_null(const struct vg_guest_inheritors *among, struct vg_guest_inh
     return -1;
 }
 
-/* Replaces a descriptor by /dev/null. A map is replaced by memory that cannot be read or written,
- * so that nothing else can take its place. */
+/* Replaces a descriptor with /dev/null, or a map with inaccessible memory, so that nothing else can
+ * take its place. */
 static void
 inheritor_replace(const struct vg_guest_inheritors *among, struct vg_guest_inheritor *inheritor,
                   vg_guest_tracee *tracee, const struct vg_guest_hold *hold, long null)
@@ -448,8 +449,8 @@ inheritor_stop_and_give_up(const struct vg_guest_inheritors *among,
 
 #endif
 
-/* Runs in a process of its own. No signal ends it before it has let go, and it keeps none of the
- * agent's files but the standard ones. */
+/* Runs in a separate process. No signal ends it before it has released the other process, and it
+ * keeps only the agent's standard files. */
 static void
 inheritor_run_tracer(const struct vg_guest_inheritors *among, struct vg_guest_inheritor *inheritor,
                      int64_t until_ms, int fd)
@@ -473,7 +474,7 @@ struct tracer {
     struct vg_guest_inheritor *inheritor;
 };
 
-/* Starts a process that has an inheritor give up its files. Returns 0, or -1 and sets the
+/* Starts a process that makes an inheritor give up its files. Returns 0, or -1 and sets the
  * inheritor's `why`. */
 static int
 inheritor_start_tracer(const struct vg_guest_inheritors *among, struct tracer *tracer,
@@ -498,7 +499,7 @@ inheritor_start_tracer(const struct vg_guest_inheritors *among, struct tracer *t
     return -1;
 }
 
-/* Takes the report of a process that has ended or is about to. */
+/* Handles the report of a process that has ended or is about to. */
 static void
 inheritor_end_tracer(const struct tracer *tracer)
 {
@@ -512,7 +513,7 @@ inheritor_end_tracer(const struct tracer *tracer)
     waitpid(tracer->pid, NULL, 0);
 }
 
-/* Waits until one process has reported, or the time has come. Returns how many are left. */
+/* Waits until one process has reported, or this time. Returns how many are left. */
 static size_t
 inheritor_wait_for_tracers(struct tracer *tracers, size_t n, int64_t until_ms)
 {
@@ -555,7 +556,7 @@ vg_guest_inheritors_release(const struct vg_guest_inheritors *among,
             break;
         n_tracers = inheritor_wait_for_tracers(tracers, n_tracers, until_ms + LATE_MS);
     }
-    /* These processes are left behind: they end when they have let go of the processes that they
+    /* These processes are abandoned. They end when they have released the processes that they
      * stopped. */
     for (size_t i = 0; i < n_tracers; i++) {
         inheritor_refuse(tracers[i].inheritor, "it was stopped and has not resumed yet");

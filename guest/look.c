@@ -25,8 +25,8 @@ look_providers(const struct vg_guest_work *work)
     return list;
 }
 
-/* Finds the functions that the request names, or all GPUs. Names that match nothing are appended to
- * the list missing. */
+/* Finds the functions that the request names, or all GPUs. Appends names that match nothing to the
+ * list missing. */
 static void
 look_find(struct vg_guest_work *work, json_object *missing)
 {
@@ -61,7 +61,7 @@ look_device(const struct vg_guest_work *work, size_t i, const struct vg_guest_no
     struct vg_guest_nodes own = {.nodes = nodes->nodes};
     char class[16];
 
-    /* The nodes of a function are next to each other. */
+    /* The nodes of a function are adjacent. */
     while (own.nodes < nodes->nodes + nodes->n && own.nodes->device != i)
         own.nodes++;
     while (own.nodes + own.n < nodes->nodes + nodes->n && own.nodes[own.n].device == i)

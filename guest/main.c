@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpu-guestd, which runs in a VM, has the VM's GPUs released before the VM moves, and taken up
- * again afterwards.
+ * vgpu-guestd, which runs in a VM, releases the VM's GPUs before the VM moves, and lets programs
+ * use them again afterwards.
  */
 #include "config.h"
 
@@ -52,7 +52,7 @@ static const struct {
 
 struct args {
     struct vg_guest_config config;
-    /* What `end` is to end; 0 for another command. */
+    /* The process that `end` ends, or 0 for another command. */
     pid_t pid;
     bool ends;
     /* NULL for the default one. */
@@ -61,7 +61,7 @@ struct args {
     command_fn *command;
 };
 
-/* Takes a command, or the pid of the one to end. */
+/* Parses a command, or the pid of the process to end. */
 static void
 parse_word(struct args *args, const char *word, struct argp_state *state)
 {

@@ -13,7 +13,7 @@
 #include "guest/provider.h"
 #include "guest/util.h"
 
-/* The time for each of the two halves, besides the copying of GPU memory. */
+/* The time for each half, in addition to copying GPU memory. */
 #define HAND_MS 120000
 
 static void
@@ -69,7 +69,7 @@ manual_print_units(json_object *list)
     }
 }
 
-/* Prints the outcome for all processes, and the reason for a failure. Returns the exit status. */
+/* Prints the results for all processes, and the reason for a failure. Returns the exit status. */
 static int
 manual_end(struct vg_guest_work *work)
 {
@@ -118,7 +118,7 @@ manual_print_holders(const struct vg_guest_work *work)
     vg_guest_nodes_clear(&nodes);
 }
 
-/* What a person has released, in this order. */
+/* What an operator has released, in this order. */
 static const struct vg_guest_provider *const manual_providers[] = {
     &vg_guest_provider_units, &vg_guest_provider_opencl, &vg_guest_provider_cuda};
 enum { HAND_PROVIDERS = sizeof manual_providers / sizeof *manual_providers };

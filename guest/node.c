@@ -15,9 +15,9 @@
 
 #include "guest/util.h"
 
-/* The depth below a function: the deepest seen is drm/card0/card0-HDMI-A-1/i2c-5/i2c-dev/i2c-5. */
+/* The depth below a function. The deepest known is drm/card0/card0-HDMI-A-1/i2c-5/i2c-dev/i2c-5. */
 #define DEPTH_MAX 10
-/* The nodes below /dev that drivers have once for all of their GPUs. */
+/* The nodes below /dev that a driver has once for all of its GPUs. */
 static const struct {
     const char *driver, *dir, *pattern;
 } shared[] = {
@@ -47,7 +47,7 @@ node_add(struct vg_guest_nodes *to, size_t device, dev_t rdev, bool in_sysfs, co
     to->n++;
 }
 
-/* Adds the node of a directory of sysfs that has a file `dev`. */
+/* Adds the node of a sysfs directory with a file `dev`. */
 static void
 node_add_of_sysfs(struct vg_guest_nodes *to, const char *root, size_t device, const char *dir)
 {
@@ -106,7 +106,7 @@ node_add_like(struct vg_guest_nodes *to, size_t device, bool in_sysfs, const cha
     closedir(list);
 }
 
-/* Adds NVIDIA's nodes, which are not in sysfs: its driver tells the number of each GPU's node. */
+/* Adds NVIDIA's nodes, which are not in sysfs: its driver reports the number of each GPU's node. */
 static void
 node_add_nvidia(struct vg_guest_nodes *to, const char *root, size_t device,
                 const struct vg_guest_device *function)
@@ -125,7 +125,7 @@ node_add_nvidia(struct vg_guest_nodes *to, const char *root, size_t device,
     node_add(to, device, makedev(VG_NVIDIA_MAJOR, number), false, path);
 }
 
-/* Adds the IOMMU group of a function that is itself passed through. */
+/* Adds the IOMMU group of a function that is passed through. */
 static void
 node_add_vfio(struct vg_guest_nodes *to, const char *root, size_t device,
               const struct vg_guest_device *function)

@@ -21,12 +21,12 @@
 enum {
     /* The time for a program to say hello. */
     HELLO_MS = 5000,
-    /* The number of files that are looked at before the agent does something else. */
+    /* The maximum number of files that are handled before the agent does something else. */
     EVENTS_MAX = 64,
 };
 
-/* The numbers of the two listening sockets among the events of epoll; those of workers and programs
- * come after them. */
+/* The numbers of the two listening sockets in epoll events. Those of workers and programs
+ * follow. */
 enum {
     HUB_PROGRAMS,
     HUB_WORKERS,
@@ -34,7 +34,7 @@ enum {
     HUB_FIRST = HUB_WORKER_FIRST + VG_OPENCL_WORKERS_MAX
 };
 
-/* What comes by the file is served as `number` says. */
+/* Messages on the file are handled according to `number`. */
 static bool
 hub_watch(const vg_opencl_hub *hub, int fd, uint64_t number)
 {
@@ -55,14 +55,14 @@ hub_end_worker(vg_opencl_hub *hub, struct hub_worker *worker)
         if (program->number == 0 || program->worker != worker)
             continue;
         program->worker = NULL;
-        /* A worker that prepares a move ends when all is done, or it has crashed. */
+        /* A worker that prepares a move ends when everything is done, or it has crashed. */
         if (worker->is_hand || program->told == HUB_TOLD_PREPARE)
             vg_opencl_talk_let_go_on(hub, program);
     }
 }
 
-/* A worker that does not read is of no use. Of one that has ended, the last messages may still have
- * to be read. */
+/* Ends a worker that does not read. The last messages of one that has ended may still have to be
+ * read. */
 void
 vg_opencl_hub_send_worker(vg_opencl_hub *hub, struct hub_worker *worker, const char *text)
 {
@@ -132,7 +132,7 @@ hub_add_worker(vg_opencl_hub *hub)
         return;
     }
     *worker = (struct hub_worker){.fd = fd};
-    /* What was listed before is not there any more. */
+    /* The earlier list is no longer valid. */
     text[0] = '\0';
     for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++) {
         if (hub->programs[i].number != 0 && hub->programs[i].is_known)
@@ -229,7 +229,7 @@ hub_read_program(vg_opencl_hub *hub, struct hub_program *program)
 
 /* ---- who comes ---- */
 
-/* Returns a free place, or NULL if there are enough programs, or enough of this user. */
+/* Returns a free place, or NULL if there are enough programs, or enough from this user. */
 static struct hub_program *
 hub_find_place(vg_opencl_hub *hub, uid_t uid)
 {
@@ -261,7 +261,7 @@ hub_add_program(vg_opencl_hub *hub)
         vg_guest_log(LOG_WARNING, "too many OpenCL programs pid=%d uid=%u", (int)peer.pid,
                      (unsigned int)peer.uid);
     hub->is_full_told = !place;
-    /* One that cannot be seen from here could not be told from another one. */
+    /* A program that is not visible here could not be distinguished from others. */
     if (!place || peer.pid <= 0 || vg_guest_process_read(hub->root, peer.pid, &is) != 0) {
         close(fd);
         return;
@@ -297,7 +297,7 @@ vg_opencl_hub_serve(vg_opencl_hub *hub)
 
     for (int i = 0; i < n; i++) {
         uint64_t number = events[i].data.u64;
-        /* One that an event before this one has ended is not there any more. */
+        /* A program that an earlier event has ended no longer exists. */
         struct hub_program *program = hub_find_program(hub, (uint32_t)number);
         if (number == HUB_PROGRAMS)
             hub_add_program(hub);
@@ -320,7 +320,7 @@ vg_opencl_hub_look(vg_opencl_hub *hub)
         struct vg_guest_process is;
         if (program->number == 0)
             continue;
-        /* A child may keep its connection. */
+        /* A child may keep the connection. */
         if (vg_guest_process_read(hub->root, program->pid, &is) != 0 || is.ended ||
             is.start != program->start) {
             vg_opencl_hub_end_program(hub, program, NULL);

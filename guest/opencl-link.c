@@ -17,9 +17,9 @@
 #include "guest/util.h"
 
 enum {
-    /* The time for the agent to tell which programs there are. */
+    /* The time for the agent to list the programs. */
     LIST_MS = 5000,
-    /* The time for the agent to read what many programs are told. */
+    /* The time for the agent to read the messages to many programs. */
     FULL_MS = 1000,
 };
 
@@ -71,7 +71,7 @@ link_answer(struct vg_opencl_program *program, enum vg_opencl_answer answer, con
     vg_guest_put(program->why, sizeof program->why, "%s", why);
 }
 
-/* Takes an answer with the program's own words. */
+/* Handles an answer with the program's own text. */
 static void
 link_answer_said(struct vg_opencl_program *program, enum vg_opencl_answer answer, const char *said)
 {
@@ -93,12 +93,13 @@ link_take_resumed(struct vg_opencl_program *program, const char *rest)
     program->state = VG_OPENCL_RUNNING;
     if (program->stopped_us >= 0)
         program->stop_us = now_us - program->stopped_us;
-    /* How long it says that this took, if that can be so. */
+    /* The duration according to the program, if it is plausible. */
     if (sscanf(rest, "%*d %" SCNd64, &us) == 1 && program->told_us >= 0 && us >= 0)
         program->return_us = us < now_us - program->told_us ? us : now_us - program->told_us;
 }
 
-/* Takes what came of `move`, whatever the program has said on its way. Returns whether it is that.
+/* Handles the result of `move`, whatever the program has answered in between. Returns whether it is
+ * one.
  */
 static bool
 link_take_moved(struct vg_opencl_program *program, const char *line)
@@ -116,7 +117,7 @@ link_take_moved(struct vg_opencl_program *program, const char *line)
                     vg_opencl_after(line, "busy") ? "it has not answered the previous request"
                                                   : rest);
     } else {
-        /* What it says on its way is no answer to `move`. */
+        /* Intermediate answers do not answer `move`. */
         const enum vg_opencl_answer answer = program->answer;
         program->is_moving = false;
         link_take_said(program, line);
@@ -129,7 +130,7 @@ link_take_moved(struct vg_opencl_program *program, const char *line)
     return true;
 }
 
-/* Takes what a program has said: docs/vgpud-guest.7 has the lines. */
+/* Handles a program's answer. docs/vgpud-guest.7 describes the lines. */
 static void
 link_take_said(struct vg_opencl_program *program, const char *line)
 {
@@ -174,7 +175,7 @@ link_take_said(struct vg_opencl_program *program, const char *line)
     }
 }
 
-/* Takes a message. Returns whether it ends the list. */
+/* Handles a message. Returns whether it ends the list. */
 static bool
 link_take(struct vg_opencl_link *link, char *message)
 {
@@ -203,7 +204,8 @@ link_take(struct vg_opencl_link *link, char *message)
     return all;
 }
 
-/* Reads one message. Returns 1 after the last of the list, 0 after another one, -1 at the end. */
+/* Reads one message. Returns 1 after the last one of the list, 0 after another one, -1 at the
+ * end. */
 static int
 link_read(struct vg_opencl_link *link)
 {
@@ -246,7 +248,7 @@ vg_opencl_link_close(struct vg_opencl_link *link)
     link->fd = -1;
 }
 
-/* If the agent has ended, waiting for the answer will tell. */
+/* If the agent has ended, waiting for the answer detects it. */
 static void
 link_send(const struct vg_opencl_link *link, const char *text)
 {

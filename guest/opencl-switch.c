@@ -9,15 +9,15 @@
 #include "guest/opencl-private.h"
 #include "guest/util.h"
 
-/* Returns whether a program computes at a proxy, or stands still that did. */
+/* Returns whether a program computes at a proxy, or did so before it was stopped. */
 static bool
 switch_is_remote(const struct vg_opencl_program *program)
 {
     return *program->place || program->is_remote;
 }
 
-/* Asks all programs where they are. Wanted are then those that are at another proxy, and told of
- * those that are at a proxy. Returns how many are wanted. */
+/* Queries where all programs are. Marks those at a proxy as told, and those at another proxy as
+ * wanted. Returns the number of the latter. */
 static size_t
 switch_choose(const struct vg_guest_work *work, struct vg_opencl_link *link, const char *to)
 {
@@ -30,10 +30,10 @@ switch_choose(const struct vg_guest_work *work, struct vg_opencl_link *link, con
         struct vg_opencl_program *program = &link->programs[i];
         bool stands = program->state == VG_OPENCL_RELEASED;
         program->is_told = program->state != VG_OPENCL_GONE && switch_is_remote(program);
-        /* Here those count that compute at a proxy, and need no GPU of the guest's. */
+        /* Programs that compute at a proxy and need no GPU of the guest count here. */
         program->is_seen = program->is_told;
         program->is_wanted = program->is_told && (stands || strcmp(program->place, to) != 0);
-        /* That it cannot stop, it says again if it is told to. */
+        /* If it cannot stop, it answers so again when requested. */
         program->answer = VG_OPENCL_YES;
         program->why[0] = '\0';
         n += program->is_wanted ? 1 : 0;
@@ -49,8 +49,8 @@ switch_wait(struct vg_opencl_link *link, int64_t until_ms)
         continue;
 }
 
-/* Has the wanted programs go there, each as soon as it stands still. One that has not stopped when
- * the time is over, or the host has called it off, goes on where it is. */
+/* Makes the wanted programs switch, each as soon as it has stopped. A program that has not stopped
+ * in time, or before the host cancels, continues where it is. */
 static void
 switch_send(struct vg_guest_work *work, struct vg_opencl_link *link, const char *to)
 {
@@ -77,8 +77,8 @@ switch_send(struct vg_guest_work *work, struct vg_opencl_link *link, const char 
     switch_wait(link, vg_guest_now_ms() + VG_OPENCL_STUCK_MS + vg_guest_copy_ms(vg_opencl_bytes()));
 }
 
-/* Fails with the first program that is not there now. *ret_undone: those that are not there all go
- * on where they were. */
+/* Fails with the first program that is not there now. Sets *ret_undone if all of these continue
+ * where they were. */
 static int
 switch_check(struct vg_guest_work *work, struct vg_opencl_link *link, bool *ret_undone)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the agent tells programs of OpenCL, and what they say: docs/vgpud-guest.7 has the lines.
+ * The agent's messages to OpenCL programs, and their answers. docs/vgpud-guest.7 describes the
+ * lines.
  *
- * A program that is to go on at another place is told to by the agent itself, whoever wants it:
- * released -> resume there -> or else back where it was. So it goes on whatever becomes of the
- * worker and of the host; and if it can go on nowhere, it is told to again from time to time.
+ * The agent itself makes a program continue at another place, whoever requests it: released ->
+ * resume there -> or else resume where it was. A program thus continues, whatever happens to the
+ * worker and the host. If it can continue nowhere, the request is repeated from time to time.
  */
 #include "config.h"
 
@@ -30,7 +31,7 @@ talk_send(vg_opencl_hub *hub, struct hub_program *program, const char *line)
     return false;
 }
 
-/* place: a proxy's, or empty for the program's own OpenCL. */
+/* Resumes a program. place is a proxy, or empty for the program's own OpenCL. */
 static void
 talk_resume(vg_opencl_hub *hub, struct hub_program *program, const char *place)
 {
@@ -45,7 +46,7 @@ talk_resume(vg_opencl_hub *hub, struct hub_program *program, const char *place)
     program->resume_us = vg_guest_now_us();
 }
 
-/* Has a program stop for up to so many milliseconds of trying. */
+/* Requests a program to stop, within the time in the line. */
 static bool
 talk_prepare(vg_opencl_hub *hub, struct hub_program *program, const char *line)
 {
@@ -75,7 +76,7 @@ vg_opencl_talk_let_go_on(vg_opencl_hub *hub, struct hub_program *program)
         talk_resume(hub, program, program->place);
 }
 
-/* "move MS PLACE", with - for its own OpenCL. */
+/* Handles "move MS PLACE", with - for the program's own OpenCL. */
 static void
 talk_move(vg_opencl_hub *hub, struct hub_program *program, const char *order)
 {
@@ -125,11 +126,11 @@ vg_opencl_talk_send(vg_opencl_hub *hub, struct hub_worker *worker, struct hub_pr
             talk_resume(hub, program, "");
         return;
     }
-    /* All hear the answer. */
+    /* All workers get the answer. */
     if (is_question && program->is_asked)
         return;
     if (program->told != HUB_TOLD_NOTHING) {
-        /* A line would end its stopping. */
+        /* A line would cancel the stop in progress. */
         char text[64];
         vg_guest_put(text, sizeof text, "said %" PRIu32 " busy\n", program->number);
         vg_opencl_hub_send_worker(hub, worker, text);
@@ -138,7 +139,7 @@ vg_opencl_talk_send(vg_opencl_hub *hub, struct hub_worker *worker, struct hub_pr
     } else if (order) {
         talk_move(hub, program, order);
     } else if (place) {
-        /* If it cannot, it stays where it was stopped. */
+        /* If this fails, it remains stopped. */
         talk_resume(hub, program, place + strlen("at "));
     } else {
         talk_tell_prepare(hub, worker, program, line);
@@ -147,8 +148,8 @@ vg_opencl_talk_send(vg_opencl_hub *hub, struct hub_worker *worker, struct hub_pr
 
 /* ---- what they say ---- */
 
-/* Takes over what a hello says: "hello 1 PID", and "released BYTES PLACE" of one that stands still,
- * or "away BYTES PLACE". The pid is that of its container; the kernel tells the agent's own. */
+/* Handles a hello: "hello 1 PID", and "released BYTES PLACE" from a stopped program, or "away BYTES
+ * PLACE". The pid is that in its container. The kernel reports the agent's. */
 static bool
 talk_take_hello(vg_opencl_hub *hub, struct hub_program *program, const char *line)
 {
@@ -164,14 +165,14 @@ talk_take_hello(vg_opencl_hub *hub, struct hub_program *program, const char *lin
         vg_guest_auto char *place =
             vg_guest_clean(place_at > 0 ? line + at + place_at : "", VG_OPENCL_PLACE_MAX - 1);
         program->is_released = *state == 'r';
-        /* Without the place, it would be taken for one that is at its own OpenCL. */
+        /* Without the place, the program would count as using its own OpenCL. */
         vg_guest_put(program->place, sizeof program->place, "%s",
                      *state == 'a' && !*place ? "proxy:" : place);
         program->bytes = bytes < VG_OPENCL_BYTES_MAX ? bytes : VG_OPENCL_BYTES_MAX;
     } else if (line[at] != '\0') {
         return false;
     }
-    /* It comes again, though a child of it keeps the connection that it had. */
+    /* The program connects again, although a child keeps its previous connection. */
     for (size_t i = 0; i < VG_OPENCL_PROGRAMS_MAX; i++) {
         struct hub_program *other = &hub->programs[i];
         if (other != program && other->is_known && other->pid == program->pid)
@@ -185,7 +186,7 @@ talk_take_hello(vg_opencl_hub *hub, struct hub_program *program, const char *lin
     return true;
 }
 
-/* Takes the answer to `ask`: "is STATE BYTES REASON". */
+/* Handles the answer to `ask`: "is STATE BYTES REASON". */
 static bool
 talk_take_state(struct hub_program *program, const char *line)
 {
@@ -200,7 +201,8 @@ talk_take_state(struct hub_program *program, const char *line)
     return true;
 }
 
-/* Tells how it ended: `moved`, `stayed` and why, or `waits` and why, as it can go on nowhere. */
+/* Reports the result: `moved`, `stayed` and the reason, or `waits` and the reason if it can
+ * continue nowhere. */
 static void
 talk_move_ended(vg_opencl_hub *hub, struct hub_program *program, const char *how)
 {
@@ -214,7 +216,7 @@ talk_move_ended(vg_opencl_hub *hub, struct hub_program *program, const char *how
     vg_opencl_hub_send_all(hub, "said %" PRIu32 " %s %s\n", program->number, how, program->why);
 }
 
-/* The next step of a program that is on its way to another place, after what it has answered. */
+/* Takes the next step of a program that is moving to another place, after its answer. */
 static void
 talk_move_on(vg_opencl_hub *hub, struct hub_program *program, const char *answer)
 {
@@ -242,7 +244,7 @@ talk_move_on(vg_opencl_hub *hub, struct hub_program *program, const char *answer
     }
 }
 
-/* Takes the answer to `prepare` or `resume`. */
+/* Handles the answer to `prepare` or `resume`. */
 static bool
 talk_take_outcome(struct hub_program *program, const char *line)
 {
@@ -254,7 +256,7 @@ talk_take_outcome(struct hub_program *program, const char *line)
         (!prepared && !resumed && !vg_opencl_after(line, "failed")))
         return false;
     program->told = HUB_TOLD_NOTHING;
-    /* One that has not stood still has not gone there either. */
+    /* A program that has not stopped has not moved either. */
     if (resumed && program->is_released)
         vg_guest_put(program->place, sizeof program->place, "%s", program->told_place);
     program->is_released = stands || vg_opencl_after(line, "failed");
@@ -271,7 +273,7 @@ talk_take_outcome(struct hub_program *program, const char *line)
     return true;
 }
 
-/* What the agent has a program do by itself after its answer. */
+/* Requests what the agent decides after a program's answer. */
 static void
 talk_follow(vg_opencl_hub *hub, struct hub_program *program, const char *line)
 {
@@ -279,15 +281,15 @@ talk_follow(vg_opencl_hub *hub, struct hub_program *program, const char *line)
 
     if (program->move != HUB_MOVE_NONE)
         talk_move_on(hub, program, line);
-    /* Nobody else has it go on, and the proxy where it was may have gone. */
+    /* No other process resumes it, and its previous proxy may no longer exist. */
     else if (has_failed && program->due_ms != INT64_MAX && *program->told_place)
         talk_resume(hub, program, "");
-    /* It comes too late: it was given up, or who stopped it has ended. */
+    /* The answer comes too late: it was abandoned, or the process that stopped it has ended. */
     else if (!has_failed && program->is_released && !program->is_wanted)
         talk_resume(hub, program, program->place);
 }
 
-/* Takes, once for each `resume`, that this takes long, and why. It is no answer yet. */
+/* Notes, once per `resume`, that it takes long, and why. This is not an answer yet. */
 static bool
 talk_take_late(struct hub_program *program, const char *line)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Carries out an order or a look, and sends the answer.
+ * Carries out a request or a check, and sends the answer.
  */
 #include "config.h"
 
@@ -28,7 +28,7 @@ order_ram_bytes(const char *root)
                    strtoll(free_part + strlen("MemFree:"), NULL, 10));
 }
 
-/* Ends with an error, whose members it takes. The tag tells whether the guest is as it was. */
+/* Ends with an error and takes its members. The tag shows whether the guest is unchanged. */
 static void
 order_end_failed(struct vg_guest_work *work, enum vg_guest_tag tag, json_object *failure)
 {

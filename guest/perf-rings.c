@@ -24,22 +24,22 @@
 #include "guest/util.h"
 
 #define ONLINE "/sys/devices/system/cpu/online"
-/* The group of an agent's probes; the agent's pid follows, and the number of the namespace in which
+/* The group of an agent's probes. The agent's pid follows, and the number of the namespace in which
  * it has this pid. */
 #define GROUP "vgpu_guestd_"
-/* How often a probe is defined that others remove. */
+/* The number of attempts to define a probe that others remove. */
 #define TRIES 10
 
 enum {
-    /* The sizes of rings in bytes, powers of two. A mapping has up to RECORD_MAX bytes, usually
-     * 120, and a starting program makes about six; a call has 88 at most. */
+    /* The sizes of rings in bytes, which are powers of two. A mapping has up to RECORD_MAX bytes,
+     * usually 120, and a starting program makes about six. A call has up to 88 bytes. */
     MAPPED_RING = 256 << 10,
     CALLED_RING = 128 << 10,
     RECORD_MAX = 4096 + 128,
-    /* The room below which, after a look, records may have been dropped. */
+    /* If less space than this was left at a check, records may have been dropped. */
     CALL_ROOM = 128,
-    /* The bytes before the values in a tracepoint's record: four fields that all of them have, and
-     * the address of the probe. */
+    /* The bytes before the values in a tracepoint's record: four common fields, and the address of
+     * the probe. */
     VALUES_AT = 16,
     CPUS_MAX = 1024,
 };
@@ -76,7 +76,7 @@ perf_open(struct perf_event_attr *attr, int cpu)
     return (int)syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* Reads a list such as "0-3,8". */
+/* Parses a list such as "0-3,8". */
 static size_t
 perf_parse_cpus(const char *text, int *ret, size_t max)
 {
@@ -96,7 +96,7 @@ perf_parse_cpus(const char *text, int *ret, size_t max)
     return n;
 }
 
-/* Opens an event that counts nothing, only to have its ring. */
+/* Opens an event that counts nothing, only for its ring. */
 static int
 perf_open_ring(struct ring *ring, struct perf_event_attr *attr, int cpu, size_t size)
 {
@@ -158,7 +158,7 @@ perf_raise_limit(void)
 
 /* ---- tracefs, which defines probes ---- */
 
-/* Opens tracefs. If it is not mounted, mounts it for this process only. */
+/* Opens tracefs. If it is not mounted, mounts it only for this process. */
 static int
 perf_open_tracing(void)
 {
@@ -179,7 +179,7 @@ perf_open_tracing(void)
     return dir;
 }
 
-/* Writes one line to the list of probes. Returns 0, or an errno. */
+/* Appends one line to the list of probes. Returns 0, or an errno. */
 static int
 perf_define(const vg_perf_rings *rings, const char *line)
 {
@@ -194,7 +194,7 @@ perf_define(const vg_perf_rings *rings, const char *line)
     return error;
 }
 
-/* Returns the number of the namespace of this process's pid; 0 if there is no /proc. */
+/* Returns the number of this process's pid namespace, or 0 if there is no /proc. */
 static unsigned long
 perf_namespace(void)
 {
@@ -203,9 +203,9 @@ perf_namespace(void)
     return stat("/proc/self/ns/pid", &about) == 0 ? (unsigned long)about.st_ino : 0;
 }
 
-/* Returns whether a line of the list of probes is one that a killed agent has left behind, with its
- * group and name. Probes of another namespace stay: this process cannot see which of that
- * namespace's processes run. */
+/* Returns whether a line of the list of probes is from a killed agent, with its group and name.
+ * Probes of another namespace remain, because this process cannot see which of that namespace's
+ * processes run. */
 static bool
 perf_is_left(const char *line, char group[64], char name[64])
 {
@@ -219,8 +219,8 @@ perf_is_left(const char *line, char group[64], char name[64])
     return pid != getpid() && kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-/* Removes the probes that killed agents have left behind, once the whole list is read: the kernel
- * skips lines of a list that becomes shorter between two reads. */
+/* Removes the probes of killed agents, once the whole list has been read: the kernel skips lines if
+ * the list becomes shorter between two reads. */
 static void
 perf_clean_up(const vg_perf_rings *rings)
 {
@@ -297,7 +297,7 @@ vg_perf_rings_are_stale(const vg_perf_rings *rings)
 
 /* ---- probes ---- */
 
-/* Makes the name of a probe in tracefs. */
+/* Returns the name of a probe in tracefs. */
 static char *
 perf_name(uint32_t mark)
 {
@@ -313,7 +313,7 @@ perf_undefine(const vg_perf_rings *rings, uint32_t mark)
     perf_define(rings, line);
 }
 
-/* Writes the values of a probe as tracefs wants them: with the names of registers. */
+/* Writes the values of a probe in tracefs's format, with the names of registers. */
 static void
 perf_put_values(const char *values, char *ret, size_t size)
 {
@@ -340,8 +340,8 @@ perf_put_values(const char *values, char *ret, size_t size)
     }
 }
 
-/* Defines a probe. Returns 0 and the number of its tracepoint, or an errno: EIO if it is there no
- * more. */
+/* Defines a probe. Returns 0 and the number of its tracepoint, or an errno. EIO means that it no
+ * longer exists. */
 static int
 perf_define_probe(const vg_perf_rings *rings, int file, const struct vg_perf_point *point,
                   uint64_t *ret_id)
@@ -349,7 +349,7 @@ perf_define_probe(const vg_perf_rings *rings, int file, const struct vg_perf_poi
     char values[256];
     perf_put_values(point->values, values, sizeof values);
     vg_guest_auto char *name = perf_name(point->mark);
-    /* This path has nothing that needs quoting. */
+    /* This path contains nothing that needs quoting. */
     vg_guest_auto char *line = vg_guest_format("p:%s /proc/%d/fd/%d:0x%" PRIx64 "%s\n", name,
                                                (int)getpid(), file, point->offset, values);
     vg_guest_auto char *path = vg_guest_format("events/%s/id", name);
@@ -402,7 +402,7 @@ perf_try_probe(vg_perf_rings *rings, int file, const struct vg_perf_point *point
         vg_guest_grow(rings->probes, (rings->n_probes + rings->n_cpus) * sizeof *rings->probes);
     for (size_t i = 0; i < rings->n_cpus && error == 0; i++) {
         error = perf_open_probe(rings, tracepoint, point, i);
-        /* The kernel says so of a tracepoint that is there no more. */
+        /* The kernel returns this for a tracepoint that no longer exists. */
         if (error == EINVAL || error == ENOENT)
             error = EIO;
     }
@@ -416,8 +416,8 @@ vg_perf_rings_probe(vg_perf_rings *rings, int file, const struct vg_perf_point *
 {
     int error = perf_try_probe(rings, file, point);
 
-    /* Until it is in use, an older agent in another namespace of processes may remove it, as it
-     * cannot see that this one runs. */
+    /* Until it is in use, an older agent in another pid namespace may remove it, because it cannot
+     * see that this agent is running. */
     for (int i = 1; i < TRIES && error == EIO; i++) {
         perf_undefine(rings, point->mark);
         error = perf_try_probe(rings, file, point);
@@ -438,7 +438,7 @@ vg_perf_rings_remove(vg_perf_rings *rings, uint32_t mark, uint32_t mask)
             continue;
         }
         close(probe.fd);
-        /* The probes of one mark are next to each other. */
+        /* The probes with the same mark are adjacent. */
         if (n_gone == 0 || gone[n_gone - 1] != probe.mark)
             gone[n_gone++] = probe.mark;
     }
@@ -473,7 +473,7 @@ struct reader {
     bool calls;
 };
 
-/* These are the bodies of records, as linux/perf_event.h has them. */
+/* The bodies of records as in linux/perf_event.h. */
 struct body_mmap2 {
     struct perf_event_header header;
     uint32_t pid, tid;
@@ -488,13 +488,13 @@ struct body_call {
     struct perf_event_header header;
     uint64_t id;
     uint32_t pid, tid;
-    /* The bytes of the tracepoint's record, which follow. */
+    /* The size of the tracepoint's record, which follows. */
     uint32_t size;
 };
-/* Where they follow. */
+/* The offset of this record. */
 #define CALL_BYTES 28
 
-/* These fields end each record that is no sample: pid, tid, time, id. */
+/* The fields at the end of each record that is not a sample: pid, tid, time, id. */
 #define TRAILER_BYTES   24
 #define TRAILER_TIME_AT 16
 
@@ -528,7 +528,7 @@ perf_take(const struct reader *reader, char *record, size_t size)
         uint64_t time_ns;
         memcpy(&body, record, sizeof body);
         memcpy(&time_ns, record + size - TRAILER_TIME_AT, sizeof time_ns);
-        /* The kernel ends the path with a NUL; this one guards against anything else. */
+        /* The kernel terminates the path with a NUL. This one guards against anything else. */
         record[size - TRAILER_BYTES - 1] = '\0';
         reader->ops->mapped(reader->user, (pid_t)body.pid, time_ns,
                             record + offsetof(struct body_mmap2, path));

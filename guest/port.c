@@ -85,8 +85,8 @@ vg_guest_port_clear(struct vg_guest_port *port)
     free(port->pending);
 }
 
-/* Wakes the agent when a host comes. If that is impossible, the agent asks the port now and
- * then. */
+/* Wakes the agent when a host connects. If that is impossible, the agent polls the port
+ * periodically. */
 static void
 port_watch(struct vg_guest_port *port)
 {
@@ -150,7 +150,7 @@ vg_guest_port_poll(const struct vg_guest_port *port, int64_t *until_ms)
     return poll_fd;
 }
 
-/* Returns, after a POLLHUP, whether data came so recently that the kernel may not have noticed the
+/* Returns, after a POLLHUP, whether data came so recently that the kernel may not have detected the
  * host yet. The port is then polled again soon. */
 static bool
 port_is_unsure(struct vg_guest_port *port)
@@ -173,8 +173,8 @@ vg_guest_port_polled(struct vg_guest_port *port, short events)
             port->retry_ms = 0;
         return;
     }
-    /* With an answer that waits to be sent, the agent would not read, and only reading tells
-     * whether the host is gone. */
+    /* While an answer waits to be sent, the agent would not read, and only reading shows whether
+     * the host is gone. */
     if (events & (POLLHUP | POLLERR) && !port_is_unsure(port))
         port->pending_size = 0;
 }
@@ -252,7 +252,7 @@ vg_guest_port_flush(struct vg_guest_port *port)
         memmove(port->pending, port->pending + put, port->pending_size - (size_t)put);
         port->pending_size -= (size_t)put;
     } else if (put < 0 && errno != EAGAIN && errno != EINTR) {
-        /* The next read will tell the state of the port. */
+        /* The next read shows the state of the port. */
         port->pending_size = 0;
     }
 }

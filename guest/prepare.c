@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prepares GPUs for leaving: programs let go of them, no process has them open or mapped, and their
- * drivers let go.
+ * Prepares GPUs for removal: programs release them, no process has them open or mapped, and their
+ * drivers are unbound.
  */
 #include "config.h"
 
@@ -101,7 +101,7 @@ prepare_unbind(struct vg_guest_work *work, struct vg_guest_device *device)
     return 0;
 }
 
-/* Asks the providers in their order; *kept gets the state that each needs for resuming. */
+/* Calls the providers in their order. *kept gets the state that each needs to resume. */
 static int
 prepare_providers(struct vg_guest_work *work, json_object *kept)
 {
@@ -133,7 +133,7 @@ prepare_release(struct vg_guest_work *work, const struct vg_guest_nodes *nodes)
             return -1;
         unbound = true;
     }
-    /* A process may have opened a node since. */
+    /* A process may have opened a node in the meantime. */
     return unbound ? prepare_wait_for_holders(work, nodes) : 0;
 }
 

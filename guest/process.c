@@ -12,10 +12,10 @@
 
 #include "guest/util.h"
 
-/* A flag of the kernel's tasks, in /proc/PID/stat. */
+/* A flag of kernel tasks, in /proc/PID/stat. */
 #define FLAG_EXITING 0x4
 
-/* Returns whether a signal that nothing can block is pending for the whole process. */
+/* Returns whether a signal that cannot be blocked is pending for the whole process. */
 static bool
 process_was_killed(const char *root, pid_t pid)
 {
@@ -36,8 +36,8 @@ vg_guest_process_read(const char *root, pid_t pid, struct vg_guest_process *ret)
     int parent;
 
     vg_guest_read_file(path, text, sizeof text);
-    /* The second field may have blanks and brackets. The parent is field 4, the flags are field 9,
-     * the start is field 22. */
+    /* The second field may contain blanks and parentheses. The parent is field 4, the flags are
+     * field 9, the start is field 22. */
     const char *end = strrchr(text, ')');
     if (!end || sscanf(end + 1,
                        " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "

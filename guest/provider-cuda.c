@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CUDA programs let go of their GPUs by themselves: NVIDIA's driver copies their GPU memory into
- * the guest's memory, and back later, to the same addresses, on the same GPU or on another one of
- * its kind (guest/cuda-release.c, guest/cuda-restore.c). While the agent runs, it watches for
- * programs that the driver could not bring back (guest/cuda-watch.h).
+ * CUDA programs release their GPUs without their cooperation: NVIDIA's driver copies their GPU
+ * memory into the guest's memory, and back later, to the same addresses, on the same GPU or on
+ * another one of its kind (guest/cuda-release.c, guest/cuda-restore.c). While the agent runs, it
+ * watches for programs that the driver could not restore (guest/cuda-watch.h).
  */
 #include "config.h"
 
@@ -37,8 +37,8 @@ cuda_unload(void *cookie)
     vg_cuda_watch_end(cookie);
 }
 
-/* Leaves out the processes whose units are stopped before anything is asked of them, and those that
- * are released as programs of OpenCL. Returns how many of total are left. */
+/* Excludes the processes whose units are stopped before CUDA is queried, and those that are
+ * released as OpenCL programs. Returns how many of total are left. */
 static size_t
 cuda_leave_out_others(const struct vg_guest_config *config, size_t total)
 {
@@ -59,7 +59,7 @@ cuda_leave_out_others(const struct vg_guest_config *config, size_t total)
     return total;
 }
 
-/* Explains why the GPUs could not be released now; the text is empty if they could. */
+/* Explains why the GPUs could not be released now. The text is empty if they could. */
 static void
 cuda_check(struct vg_guest_work *work, size_t total, char *ret_why, size_t size)
 {
@@ -73,7 +73,7 @@ cuda_check(struct vg_guest_work *work, size_t total, char *ret_why, size_t size)
     }
     vg_cuda_callers_start(vg_cuda_work.n);
     const struct vg_cuda_process *bad = vg_cuda_release_ask(work, work->until_ms);
-    /* Asking may have made the look at the GPUs that the first start began. */
+    /* The queries may have taken the snapshot that the first start began. */
     vg_cuda_callers_start(vg_cuda_work.n);
     if (vg_cuda_callers_gpus(&gpus, work->until_ms) == 0)
         vg_cuda_job_set_gpus(work, &vg_cuda_work, &gpus);
@@ -99,7 +99,7 @@ cuda_status(const struct vg_guest_work *look, json_object *about)
     size_t total = cuda_leave_out_others(work.config, vg_cuda_job_find(&work, &vg_cuda_work));
     bool busy = work.order->state && strcmp(work.order->state, "idle") != 0 &&
                 strcmp(work.order->state, "resumed") != 0;
-    /* A process that asks the driver has the GPUs open, which are leaving now or have left. */
+    /* A process that queries the driver opens the GPUs, which are leaving now or have left. */
     if (total > 0 && !busy)
         cuda_check(&work, total, why, sizeof why);
     vg_cuda_job_describe(&vg_cuda_work, about, NULL);

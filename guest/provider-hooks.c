@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Runs the owner's hooks: those in HOOKS/prepare before GPUs leave, those in HOOKS/resume after
- * they have come back. A name in both directories stands for the two halves of one thing.
+ * they have returned. The same name in both directories means the two halves of one action.
  */
 #include "config.h"
 
@@ -23,8 +23,8 @@
 
 extern char **environ;
 
-/* Returns whether run-parts(8) would take this name. It has no dot, so that files which editors and
- * packages leave behind are not run. */
+/* Returns whether run-parts(8) accepts this name. It has no dot, so that files of editors and
+ * package managers are not run. */
 static bool
 hook_is_name(const char *name)
 {
@@ -52,7 +52,7 @@ hook_compare(const void *a, const void *b)
     return strcmp(json_object_get_string(*x), json_object_get_string(*y));
 }
 
-/* Lists the hooks of a phase, by name; the caller puts the list. Returns NULL and *ret_error if the
+/* Lists the hooks of a phase by name. The caller puts the list. Returns NULL and *ret_error if the
  * directory cannot be read. A missing directory has no hooks. */
 static json_object *
 hook_list(const struct vg_guest_config *config, const char *phase, int *ret_error)
@@ -76,7 +76,7 @@ hook_list(const struct vg_guest_config *config, const char *phase, int *ret_erro
     return names;
 }
 
-/* Copies the agent's environment, and adds the hook's variables. The caller frees it, and its last
+/* Copies the agent's environment, and adds the hook's variables. The caller frees it and its last
  * three strings. */
 static char **
 hook_environment(const struct vg_guest_work *work, const char *phase, size_t *ret_own)
@@ -189,7 +189,7 @@ hook_list_or_fail(struct vg_guest_work *work, const char *phase)
     return names;
 }
 
-/* Runs the hooks, and keeps the names of those that ran, including one that failed. */
+/* Runs the hooks, and stores the names of those that ran, including one that failed. */
 static int
 hooks_prepare(struct vg_guest_work *work, json_object **ret_kept)
 {
@@ -219,7 +219,7 @@ hook_is_among(json_object *names, const char *name)
     return false;
 }
 
-/* Runs the hooks, the last first. Each is tried, whatever the result of the others. */
+/* Runs the hooks in reverse order. Each one is tried, whatever the result of the others. */
 static int
 hooks_resume(struct vg_guest_work *work, json_object *kept, bool undo)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Programs of OpenCL let go of their GPUs by themselves: the library between them and their
- * vendor's OpenCL does so when it is told, and takes GPUs again later (docs/opencl.md). Each is
- * connected to the agent (guest/opencl-hub.h), which this reaches by guest/opencl-link.h.
+ * OpenCL programs release their GPUs themselves: the library between them and their vendor's OpenCL
+ * does so on request, and takes GPUs again later (docs/opencl.md). Each program is connected to the
+ * agent (guest/opencl-hub.h), which this file reaches through guest/opencl-link.h.
  *
- * Every process of the guest may connect. Those count that were seen holding a GPU: no other one is
- * waited for, makes the work fail, or has memory. Nothing that a program says is relied on but that
- * it stands still: whether it has let go is seen by looking who holds the GPUs. One that does not
- * answer is given up at the deadline.
+ * Every process in the guest may connect. Only those that were seen holding a GPU count: the agent
+ * does not wait for any other one, which cannot make the work fail, and has no memory. The only
+ * answer of a program that counts is that it has stopped. Whether it has released its GPUs is
+ * checked by finding the GPUs' holders. A program that does not answer is abandoned at the
+ * deadline.
  */
 #include "config.h"
 
@@ -21,16 +22,16 @@
 #include "guest/util.h"
 
 enum {
-    /* The least time for programs to say whether they could be stopped. */
+    /* The minimum time for programs to report whether they can be stopped. */
     ASK_MS = 5000,
-    /* The time for a program to answer beyond what it was given to stop, besides what it copies at
-     * that moment. */
+    /* The time for a program to answer after its time to stop, in addition to what it is
+     * copying. */
     ANSWER_MS = 2000,
-    /* The time for the vendors' libraries to find GPUs that were plugged in, and the pause between
-     * two tries. */
+    /* The time for vendors' libraries to find GPUs that were plugged in, and the pause between two
+     * attempts. */
     COME_MS = 10000,
     AGAIN_MS = 500,
-    /* The pause between two looks at who holds the GPUs. */
+    /* The pause between two checks of the GPUs' holders. */
     LOOK_MS = 50,
     /* The maximum number of pairs of a process and a node. */
     HOLDERS_MAX = 16384,
@@ -43,7 +44,7 @@ static bool opencl_is_open;
 struct vg_opencl_link *
 vg_opencl_open(const struct vg_guest_work *work)
 {
-    /* If a person's command ends halfway, nobody else has programs go on. */
+    /* If an operator's command ends halfway, nothing else resumes programs. */
     bool is_hand = work->out < 0;
 
     if (!opencl_is_open)
@@ -146,7 +147,7 @@ vg_opencl_describe(json_object *message, bool is_status)
 
     for (size_t i = 0; i < opencl_programs.n; i++)
         n += opencl_programs.programs[i].is_told ? 1 : 0;
-    /* Whoever has none does without the member, but in a status. */
+    /* Without programs, the member is omitted, except in a status. */
     if (n == 0 && !is_status)
         return;
     json_object *list =
@@ -180,7 +181,7 @@ const struct vg_opencl_program *
 vg_opencl_ask(const struct vg_guest_work *work)
 {
     struct vg_opencl_link *link = &opencl_programs;
-    /* They run meanwhile. In a guest that is busy, they may take long to answer. */
+    /* They run in the meantime. In a busy guest, they may take long to answer. */
     int64_t left_ms = work->until_ms - vg_guest_now_ms();
     int64_t ms = left_ms / 4 > ASK_MS ? left_ms / 4 : ASK_MS;
     int64_t until_ms = vg_guest_now_ms() + (ms < left_ms ? ms : left_ms);
@@ -227,7 +228,7 @@ vg_opencl_check_memory(struct vg_guest_work *work)
                               (long long)(need >> 20), (long long)(free_bytes >> 20));
 }
 
-/* Fails with the first program that does not stand still. Returns -1, or 0 if all do. */
+/* Fails with the first program that has not stopped. Returns -1, or 0 if all have. */
 static int
 opencl_check_stopped(struct vg_guest_work *work)
 {
@@ -251,7 +252,7 @@ opencl_check_stopped(struct vg_guest_work *work)
     return work->failure ? -1 : vg_guest_work_check(work, "release");
 }
 
-/* Tells the wanted programs that run to stop, and waits until they stand still. */
+/* Requests the wanted running programs to stop, and waits until they have. */
 static int
 opencl_stop(struct vg_guest_work *work)
 {
@@ -282,8 +283,8 @@ opencl_stop(struct vg_guest_work *work)
     return opencl_check_stopped(work);
 }
 
-/* Has the programs that stand still go on at the proxy that the host has named. One that cannot
- * waits, as it would without a proxy, and why is told. */
+/* Makes the stopped programs continue at the proxy that the host has named. A program that cannot
+ * waits, as it would without a proxy, and the reason is reported. */
 static int
 opencl_send_away(struct vg_guest_work *work)
 {
@@ -307,8 +308,8 @@ opencl_send_away(struct vg_guest_work *work)
     return 0;
 }
 
-/* Waits until none of the programs that have let go is seen to have a GPU, as one that ends may for
- * a moment, and stops those that have come meanwhile. */
+/* Waits until no program that released its GPUs holds one, as an ending program may for a moment.
+ * Stops programs that have started in the meantime. */
 static int
 opencl_stop_all(struct vg_guest_work *work)
 {
@@ -320,7 +321,7 @@ opencl_stop_all(struct vg_guest_work *work)
                                       (int)bad->pid, bad->comm, bad->why);
         if (vg_opencl_check_memory(work) != 0 || opencl_stop(work) != 0)
             return -1;
-        /* At once, as they stand still until they are there. */
+        /* Do this immediately, because they are stopped until they have switched. */
         if (*work->order->request.opencl_at && opencl_send_away(work) != 0)
             return -1;
         vg_guest_child_sleep(vg_guest_now_ms() + LOOK_MS);
@@ -333,8 +334,8 @@ opencl_stop_all(struct vg_guest_work *work)
 
 /* ---- coming back from a proxy ---- */
 
-/* Has those go on that no one has seen with a GPU, and does not wait for them: the agent sees to it
- * whatever becomes of this work. */
+/* Resumes the programs that were never seen with a GPU, and does not wait for them: the agent takes
+ * care of it, whatever happens to this work. */
 static void
 opencl_let_others_go_on(const struct vg_guest_work *work)
 {
@@ -350,7 +351,7 @@ opencl_let_others_go_on(const struct vg_guest_work *work)
     }
 }
 
-/* Stops those that are at a proxy, as they are to take a GPU here. */
+/* Stops the programs at a proxy, so that they can take a GPU here. */
 static int
 opencl_fetch(struct vg_guest_work *work)
 {
@@ -368,7 +369,7 @@ static int
 opencl_prepare(struct vg_guest_work *work, json_object **ret_kept)
 {
     (void)ret_kept;
-    /* An agent that is not there has none to stop. */
+    /* Without an agent, there is nothing to stop. */
     if (!vg_opencl_open(work))
         return 0;
     int result = opencl_stop_all(work);
@@ -385,15 +386,15 @@ opencl_goes_on(const struct vg_opencl_program *program)
            (program->state == VG_OPENCL_RUNNING && program->answer != VG_OPENCL_SILENT);
 }
 
-/* It says that it could not take a GPU again, and can be told to try once more. */
+/* Returns whether it could not take a GPU again, and may be requested to try again. */
 static bool
 opencl_has_failed(const struct vg_opencl_program *program)
 {
     return program->state == VG_OPENCL_RELEASED && program->answer == VG_OPENCL_NO;
 }
 
-/* Waits until all wanted programs go on, or say that they cannot, or until_ms has passed. Returns
- * how many cannot, or -1 if nobody can be asked any more. */
+/* Waits until all wanted programs continue, or report that they cannot, or until_ms. Returns how
+ * many cannot, or -1 if they can no longer be reached. */
 static int
 opencl_wait_until_on(const struct vg_guest_work *work, int64_t until_ms)
 {
@@ -421,8 +422,8 @@ opencl_wait_until_on(const struct vg_guest_work *work, int64_t until_ms)
     }
 }
 
-/* Has the wanted programs go on. Those that fail are told again for a while: GPUs may be on their
- * way. */
+/* Resumes the wanted programs. Those that fail are requested again for a while, because GPUs may be
+ * about to appear. */
 static void
 opencl_resume_all(struct vg_guest_work *work)
 {
@@ -449,7 +450,7 @@ opencl_resume_all(struct vg_guest_work *work)
     }
 }
 
-/* Fails with the first program that does not go on. */
+/* Fails with the first program that does not continue. */
 static int
 opencl_check_resumed(struct vg_guest_work *work)
 {
@@ -465,7 +466,7 @@ opencl_check_resumed(struct vg_guest_work *work)
                          (long long)program->stop_us / 1000);
             continue;
         }
-        /* It may have said what it waits for. */
+        /* It may have reported what it waits for. */
         if (!opencl_has_failed(program) && !program->why[0])
             vg_guest_put(program->why, sizeof program->why, "it has not answered in time");
         vg_guest_auto char *why = vg_guest_quote(program->why, sizeof program->why);
@@ -495,7 +496,7 @@ opencl_resume(struct vg_guest_work *work, json_object *kept, bool undo)
         struct vg_opencl_program *program = &link->programs[i];
         program->is_wanted = program->is_seen && (program->state == VG_OPENCL_RELEASED ||
                                                   program->state == VG_OPENCL_STOPPING);
-        /* Also those that went on when this was tried before. */
+        /* Including those that continued in an earlier attempt. */
         program->is_told =
             program->is_seen && (program->is_told || program->is_wanted || program->stop_us >= 0);
         n += program->is_wanted ? 1 : 0;
@@ -537,7 +538,7 @@ opencl_status(const struct vg_guest_work *look, json_object *about)
                          (long long)(vg_opencl_bytes() >> 20), (long long)(free_bytes >> 20));
         for (size_t i = 0; i < link->n; i++) {
             struct vg_opencl_program *program = &link->programs[i];
-            /* Those that stand still, or are at a proxy, have no GPU. */
+            /* Programs that are stopped, or at a proxy, have no GPU. */
             program->is_told |= program->state == VG_OPENCL_RELEASED || program->is_away;
             if (program->state == VG_OPENCL_RUNNING)
                 program->release_us = program->return_us = program->stop_us = -1;

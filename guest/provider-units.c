@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Units of systemd that have a GPU without CUDA (monitors, daemons that keep it awake) cannot be
- * released, but can be stopped for a while. Those that the configuration names are stopped, if they
- * are active, before programs are released, and started when these are back. The agent runs
- * systemctl, so that it needs none of systemd's libraries in a guest without systemd.
+ * systemd units that use a GPU without CUDA (monitors, daemons that keep it awake) cannot be
+ * released, but can be stopped for a while. The configured units are stopped, if they are active,
+ * before programs are released, and started when programs are back. The agent runs systemctl, so
+ * that it needs no systemd libraries in a guest without systemd.
  */
 #include "config.h"
 
@@ -22,7 +22,7 @@
 /* The time for one unit to stop or start, and for systemctl to show its state. */
 enum { JOB_MS = 30000, SHOW_MS = 10000 };
 
-/* The maximum number of arguments of systemctl. */
+/* The maximum number of systemctl arguments. */
 #define UNIT_ARGS_MAX 12
 
 #define KEPT_PATH "/run/vgpu-guestd-units.json"
@@ -54,7 +54,7 @@ unit_say_why(const struct vg_guest_child_end *end, int error, char *ret, size_t 
         vg_guest_put(ret, size, "systemctl has exit status %d: %s", end->exit, output);
 }
 
-/* Runs systemctl with these arguments. Returns 0, or -1 and the reason; ret_end is set in both
+/* Runs systemctl with these arguments. Returns 0, or -1 and the reason. Sets ret_end in both
  * cases. */
 static int
 unit_systemctl(const char *const *args, int64_t until_ms, struct vg_guest_child_end *ret_end,
@@ -80,7 +80,7 @@ unit_until(const struct vg_guest_work *work, int64_t ms)
     return until_ms < work->until_ms ? until_ms : work->until_ms;
 }
 
-/* Takes one line NAME=VALUE of what systemctl shows. */
+/* Parses one line NAME=VALUE of systemctl's output. */
 static void
 unit_take(struct unit_shown *shown, const char *line)
 {
@@ -100,7 +100,7 @@ unit_take(struct unit_shown *shown, const char *line)
     }
 }
 
-/* Asks for the state of a unit. Returns 0, or -1 and the reason. */
+/* Queries the state of a unit. Returns 0, or -1 and the reason. */
 static int
 unit_show(const struct vg_guest_work *work, const char *name, struct unit_shown *ret, char *ret_why,
           size_t size)
@@ -126,8 +126,8 @@ unit_show(const struct vg_guest_work *work, const char *name, struct unit_shown 
     return 0;
 }
 
-/* Finds an active unit that would be stopped together with the one that was shown. Returns 0 and
- * the name, which is empty if there is none, or -1 and the reason. */
+/* Finds an active unit that would be stopped together with this one. Returns 0 and the name, which
+ * is empty if there is none, or -1 and the reason. */
 static int
 unit_find_dependent(const struct vg_guest_work *work, struct unit_shown *shown, char *ret_name,
                     char *ret_why, size_t size)
@@ -159,8 +159,8 @@ unit_has_systemd(const struct vg_guest_work *work)
 
 /* ---- the list of stopped units ---- */
 
-/* Writes the names of the units to be started, in case the agent is restarted meanwhile. There is
- * no file if there are none. */
+/* Writes the names of the units to be started, in case the agent is restarted in the meantime.
+ * Without units, there is no file. */
 static void
 units_write(const struct vg_guest_work *work, json_object *names)
 {
@@ -174,7 +174,7 @@ units_write(const struct vg_guest_work *work, json_object *names)
         vg_guest_log(LOG_WARNING, "cannot write file path='%s' error='%s'", path, strerror(errno));
 }
 
-/* Reads the names. Returns NULL if there is no file; the caller puts the list. */
+/* Reads the names. Returns NULL if there is no file. The caller puts the list. */
 static json_object *
 units_read(const struct vg_guest_work *work)
 {
@@ -218,7 +218,7 @@ units_tell(struct vg_guest_work *work, const char *verb, const char *name,
     json_object_array_add(list, about);
 }
 
-/* Fails the work if the deadline has come or the host has cancelled. Returns 0 or -1. */
+/* Fails the work if the deadline has passed or the host has cancelled. Returns 0 or -1. */
 static int
 units_check(struct vg_guest_work *work, const char *verb, const char *name)
 {
@@ -227,7 +227,7 @@ units_check(struct vg_guest_work *work, const char *verb, const char *name)
     return vg_guest_work_check(work, what);
 }
 
-/* Has systemd stop or start a unit and waits for it. Returns 0, or -1 and the failure. */
+/* Makes systemd stop or start a unit, and waits for it. Returns 0, or -1 and the failure. */
 static int
 units_job(struct vg_guest_work *work, const char *verb, const char *name, int64_t ms)
 {
@@ -251,7 +251,7 @@ units_job(struct vg_guest_work *work, const char *verb, const char *name, int64_
     return result;
 }
 
-/* Stops a unit if it is active, and first adds it to those that are to be started. */
+/* Stops a unit if it is active. Before that, adds it to the units to be started. */
 static int
 units_stop(struct vg_guest_work *work, const char *name, json_object *kept)
 {
@@ -298,8 +298,8 @@ units_prepare(struct vg_guest_work *work, json_object **ret_kept)
     return result;
 }
 
-/* Starts the units, the last one first. Each is tried, whatever the result of the others. Those
- * that failed stay in the file. */
+/* Starts the units in reverse order. Each one is tried, whatever the result of the others. Those
+ * that failed remain in the file. */
 static int
 units_resume(struct vg_guest_work *work, json_object *kept, bool undo)
 {
@@ -310,7 +310,7 @@ units_resume(struct vg_guest_work *work, json_object *kept, bool undo)
         names = json_object_get(kept);
     for (size_t i = names ? json_object_array_length(names) : 0; i-- > 0;) {
         const char *name = json_object_get_string(json_object_array_get_idx(names, i));
-        /* A unit that hangs must leave time for the others. */
+        /* An unresponsive unit must leave time for the others. */
         int64_t ms = (work->until_ms - vg_guest_now_ms()) / (int64_t)(i + 1);
         if (units_check(work, "start", name) != 0 || units_job(work, "start", name, ms) != 0) {
             json_object_array_add(left, json_object_new_string(name));

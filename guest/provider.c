@@ -6,13 +6,14 @@
 #include <stddef.h>
 
 const struct vg_guest_provider *const vg_guest_providers[] = {
-    /* The owner's hooks come first: what they stop need not be copied into the guest's memory, and
-     * a program's own checkpoint may still need the GPU. The order is reversed on the way back, so
-     * that a hook that starts something finds programs running. */
+    /* The owner's hooks come first: the memory of what they stop need not be copied, and a
+     * program's own checkpoint may still need the GPU. The order is reversed when resuming, so that
+     * a hook that starts a program finds others running. */
     &vg_guest_provider_hooks,
-    /* These units have the GPU without CUDA, which would keep all others from being released. */
+    /* These units use the GPU without CUDA, which would prevent the release of all others. */
     &vg_guest_provider_units,
-    /* Programs of OpenCL hold NVIDIA's nodes, too: when they have let go, those of CUDA are left.
+    /* OpenCL programs also hold NVIDIA's nodes. When they have released them, only CUDA programs
+     * are left.
      */
     &vg_guest_provider_opencl,
     &vg_guest_provider_cuda,

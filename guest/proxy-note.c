@@ -18,7 +18,7 @@
 #define NOTE_PLACE VG_OPENCL_DIR "/proxy"
 #define NOTE_TOKEN VG_OPENCL_DIR "/proxy.token"
 
-/* Returns whether the file holds this line already. */
+/* Returns whether the file already contains this line. */
 static bool
 note_is(const char *root, const char *path, const char *line)
 {
@@ -28,9 +28,9 @@ note_is(const char *root, const char *path, const char *line)
     return vg_guest_read_file(full, text, sizeof text) == 0 && strcmp(text, line) == 0;
 }
 
-/* Puts a file with this line in the place of another one at once, so that no program reads half of
- * it. Every program of the guest may read it: a token says which VM it comes from, and all of them
- * come from this one. */
+/* Replaces a file atomically with one that contains this line, so that no program reads half of it.
+ * Every program in the guest may read it: a token identifies the VM, and all of them are in this
+ * VM. */
 static int
 note_write(const char *root, const char *path, const char *line)
 {
@@ -81,7 +81,7 @@ vg_guest_proxy_note(const char *root, const char *at, const char *token, bool *r
     *ret_changed = true;
     if (mkdir(dir, 0755) != 0 && errno != EEXIST)
         return errno;
-    /* Who reads the new place finds its token. */
+    /* A program that reads the new address finds its token. */
     error = note_write(root, NOTE_TOKEN, token);
     return error ? error : note_write(root, NOTE_PLACE, at);
 }

@@ -82,7 +82,7 @@ request_json(const char *text, size_t size, struct vg_guest_fault *fault)
         request_fault(fault, VG_GUEST_INTERNAL, "out of memory");
         return NULL;
     }
-    /* Strictly, json-c 0.18 takes ASCII alone. */
+    /* In strict mode, json-c 0.18 accepts only ASCII. */
     json_tokener_set_flags(tokener,
                            JSON_TOKENER_VALIDATE_UTF8 |
                                (json_c_version_num() < (18 << 8) ? JSON_TOKENER_STRICT : 0));
@@ -108,7 +108,7 @@ request_json(const char *text, size_t size, struct vg_guest_fault *fault)
     return NULL;
 }
 
-/* Reads an integer within its range. */
+/* Reads an integer in its range. */
 static int
 request_int(json_object *root, const char *name, int64_t min, int64_t max, int64_t *ret,
             struct vg_guest_fault *fault)
@@ -117,7 +117,7 @@ request_int(json_object *root, const char *name, int64_t min, int64_t max, int64
 
     if (!json_object_object_get_ex(root, name, &value))
         return request_fault(fault, VG_GUEST_BAD_REQUEST, "'%s' is missing", name);
-    /* A number that is too large for json-c becomes the largest that it has. */
+    /* json-c limits numbers that are too large. */
     int64_t number = json_object_get_int64(value);
     if (!json_object_is_type(value, json_type_int) || number < min || number > max)
         return request_fault(fault, VG_GUEST_BAD_REQUEST,
@@ -253,7 +253,7 @@ request_is_printable(const char *text)
     return *text == '\0';
 }
 
-/* Where programs of OpenCL are to go on. */
+/* Reads where OpenCL programs are to continue. */
 static int
 request_place(json_object *root, struct vg_guest_request *request, struct vg_guest_fault *fault)
 {
@@ -281,8 +281,7 @@ request_place(json_object *root, struct vg_guest_request *request, struct vg_gue
     return 0;
 }
 
-/* Returns a string without blanks and control characters, of MIN to SIZE - 1 bytes; NULL: it is
- * another thing. */
+/* Returns a string of MIN to SIZE - 1 bytes without blanks and control characters, or NULL. */
 static const char *
 request_word(json_object *value, size_t min, size_t size)
 {
@@ -299,7 +298,8 @@ request_word(json_object *value, size_t min, size_t size)
     return text;
 }
 
-/* Where programs of OpenCL find a GPU, and what they show there; without `at`: nowhere. */
+/* Reads where OpenCL programs find a GPU, and the token to use there. Without `at`, there is
+ * none. */
 static int
 request_proxy(json_object *root, struct vg_guest_request *request, struct vg_guest_fault *fault)
 {

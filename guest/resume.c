@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Takes GPUs up again: they appear, have their drivers, and programs take them. Undoing a
- * preparation is the same without the waiting.
+ * Makes GPUs available again: they appear, get their drivers, and programs use them. Undoing a
+ * preparation is the same without waiting.
  */
 #include "config.h"
 
@@ -16,10 +16,10 @@
 enum {
     /* The pause between two searches for the devices. */
     LOOK_MS = 50,
-    /* The pause between two looks whether the kernel has added one of them in full. */
+    /* The pause between two checks whether the kernel has completely added one of them. */
     ADDED_LOOK_MS = 5,
-    /* The time for the kernel to bind a driver by itself, which may load a module, and the time
-     * after it was asked to. */
+    /* The time for the kernel to bind a driver automatically, which may load a module, and the time
+     * after a request. */
     DRIVER_MS = 2000,
     PROBED_MS = 500,
 };
@@ -35,7 +35,7 @@ resume_wait_for_devices(struct vg_guest_work *work)
             work->failure = NULL;
             return vg_guest_work_check(work, "device");
         }
-        /* By then, a device that is missing or there twice is a failure. */
+        /* At that time, a missing or duplicate device is a failure. */
         if (vg_guest_now_ms() >= work->until_ms)
             return -1;
         if (!told)
@@ -48,7 +48,7 @@ resume_wait_for_devices(struct vg_guest_work *work)
     return 0;
 }
 
-/* Waits until the kernel has added the device in full, for half of the time that is left at most:
+/* Waits until the kernel has completely added the device, for up to half of the remaining time:
  * some kernels may never show it. */
 static void
 resume_wait_until_added(struct vg_guest_work *work, const struct vg_guest_device *device)
@@ -68,8 +68,7 @@ resume_wait_until_added(struct vg_guest_work *work, const struct vg_guest_device
     }
 }
 
-/* Returns the driver that device i had when it was released, "" for none, or NULL if that is not
- * known. */
+/* Returns the driver that device i had when it was released, "" for none, or NULL if unknown. */
 static const char *
 resume_known_driver(const struct vg_guest_work *work, json_object *kept, size_t i)
 {
@@ -80,7 +79,7 @@ resume_known_driver(const struct vg_guest_work *work, json_object *kept, size_t 
     return json_object_get_string(json_object_array_get_idx(drivers, i));
 }
 
-/* Asks the kernel to look for a driver, and then the driver that it had. */
+/* Requests the kernel to search for a driver, and then to use the previous one. */
 static int
 resume_ask_for_driver(struct vg_guest_work *work, struct vg_guest_device *device, const char *known)
 {
@@ -94,7 +93,7 @@ resume_ask_for_driver(struct vg_guest_work *work, struct vg_guest_device *device
         return 0;
     if (error >= 0 && known)
         error = vg_guest_child_write(bind, device->address, work->until_ms);
-    /* If it is not known to have had a driver, none is needed. */
+    /* If no previous driver is known, none is needed. */
     if ((error >= 0 && !known) ||
         (error == 0 && vg_guest_device_wait(device, true, work->until_ms)))
         return 0;
@@ -104,8 +103,8 @@ resume_ask_for_driver(struct vg_guest_work *work, struct vg_guest_device *device
                               device->address, strerror(error));
 }
 
-/* Waits until the device has its driver again. wait_ms: the time for the kernel to bind one by
- * itself. */
+/* Waits until the device has its driver again. wait_ms is the time for the kernel to bind one
+ * automatically. */
 static int
 resume_bind(struct vg_guest_work *work, struct vg_guest_device *device, const char *known,
             int64_t wait_ms)
@@ -124,9 +123,9 @@ resume_bind(struct vg_guest_work *work, struct vg_guest_device *device, const ch
     return resume_ask_for_driver(work, device, known);
 }
 
-/* Asks the providers, in the opposite order of preparing. One that fails, or whose programs do not
- * answer, does not keep the others from trying: each but the last has three quarters of the time
- * that is left, so that units and hooks always have theirs. */
+/* Calls the providers in reverse order. If one fails, or its programs do not answer, the others
+ * still try: each except the last has three quarters of the remaining time, so that units and hooks
+ * always have theirs. */
 static int
 resume_providers(struct vg_guest_work *work, json_object *kept, bool undo)
 {

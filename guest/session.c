@@ -48,7 +48,7 @@ session_refuse(struct vg_guest_session *session, int64_t id, enum vg_guest_code 
     session_send(session, line);
 }
 
-/* Returns whether two requests ask for the same thing for the same devices. */
+/* Returns whether two requests are for the same action and devices. */
 static bool
 session_same_devices(const struct vg_guest_request *a, const struct vg_guest_request *b)
 {
@@ -107,7 +107,7 @@ session_hello(struct vg_guest_session *session, const struct vg_guest_request *r
     session_send_object(session, object);
 }
 
-/* Answers a request whose id is known already. Returns whether it did. */
+/* Answers a request whose id is already known. Returns whether it did. */
 static bool
 session_again(struct vg_guest_session *session, const struct vg_guest_request *request)
 {

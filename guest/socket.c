@@ -15,8 +15,9 @@
 
 #define LISTEN_MAX 64
 
-/* Opens the directory of a path, and makes an address that is short and valid as long as that is
- * open. Returns it, or -1 and errno; *ret_name: the last part of the path. */
+/* Opens the directory of a path, and makes an address that is short and valid as long as the
+ * directory is open. Returns the descriptor, or -1 and errno. *ret_name is the last component of
+ * the path. */
 static int
 socket_open_dir(const char *root, const char *path, struct sockaddr_un *ret, const char **ret_name)
 {
@@ -30,7 +31,7 @@ socket_open_dir(const char *root, const char *path, struct sockaddr_un *ret, con
     return fd;
 }
 
-/* Closes what is not needed any more, and keeps errno. */
+/* Closes a descriptor and preserves errno. */
 static int
 socket_end(int fd, int dir, int result)
 {

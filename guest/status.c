@@ -98,7 +98,7 @@ status_print_program(json_object *program)
     printf("%s%s\n", why ? ", cannot be released: " : "", why ? json_object_get_string(why) : "");
 }
 
-/* Prints a process that is stopped, and what ends the hold of its threads. */
+/* Prints a stopped process, and what ends the hold of its threads. */
 static void
 status_print_held(json_object *held)
 {

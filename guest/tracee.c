@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Has another process do system calls without disturbing what its threads wait for. The kernel ends
- * a thread's system call with a number that says how to begin it again, and begins it when the
- * thread goes on with these registers from within such a stop. So the calls that it is made to do
- * end in another stop of that kind before its own registers are put back.
+ * Makes another process perform system calls without disturbing its blocked calls. The kernel ends
+ * a thread's system call with a number that describes how to restart it, and restarts it when the
+ * thread continues with these registers from such a stop. The requested calls therefore end in
+ * another stop of that kind before the thread's own registers are restored.
  */
 #include "config.h"
 
@@ -31,23 +31,22 @@
 
 enum {
     THREADS_MAX = 16384,
-    /* The time after which a wait looks at the clock. */
+    /* The interval at which a wait checks the clock. */
     TICK_MS = 20,
-    /* The time for threads to stop that were told to stop just before another one could not be
+    /* The time for threads to stop that were requested to, just before another one could not be
      * stopped. */
     COLLECT_MS = 50,
-    /* The time for a system call, which takes microseconds unless the guest is very busy. */
+    /* The time for a system call. It takes microseconds unless the guest is very busy. */
     CALL_MS = 5000,
-    /* The time after which a thread may have left a place where it must not be disturbed. */
+    /* The time after which a thread may have left a section where it must not be disturbed. */
     AGAIN_US = 1000,
-    /* The code segment of programs with 64 bits. */
+    /* The code segment of 64-bit programs. */
     CODE_64 = 0x33,
-    /* The offset, in struct rseq of the kernel's ABI, of the address of the section that must not
-     * be disturbed. */
+    /* The offset of the section's address in the kernel's struct rseq. */
     RSEQ_CS = 8,
 };
-/* The kernel's own ERESTARTNOHAND, as a result: the call begins again, unless a handler runs; then
- * it ends with EINTR. */
+/* The kernel's own ERESTARTNOHAND as a result: the call is restarted, unless a handler runs, in
+ * which case it ends with EINTR. */
 # define RESTART_NO_HANDLER (-514L)
 
 # ifndef PTRACE_GET_RSEQ_CONFIGURATION
@@ -74,26 +73,26 @@ struct vg_guest_tracee {
     char *dir;
     size_t n, room;
     struct thread *threads;
-    /* at: the address of an instruction that begins a call. mask: the signal mask of the first
-     * thread, which does the calls. ready: that thread can do calls. in_call: it is in the stop
-     * after a call, rather than in the one that keeps what it waits for. ended: it has ended. */
+    /* at is the address of an instruction that starts a call. mask is the signal mask of the first
+     * thread, which makes the calls. ready: this thread can make calls. in_call: it is in the stop
+     * after a call, not in the one that preserves its blocked call. ended: it has ended. */
     unsigned long at;
     uint64_t mask;
     bool ready, in_call, ended;
-    /* The signals that came meanwhile, as bits. */
+    /* The signals that came in the meantime, as bits. */
     uint64_t resend;
-    /* Kernels before 5.1 do not show the mask of a thread in ppoll() and the like. */
+    /* Kernels before 5.1 do not show a thread's mask during ppoll() and similar calls. */
     bool hides_masks;
     char why[VG_GUEST_TRACEE_WHY_MAX];
 };
 
-/* The calls that end with EINTR when a thread is stopped, although no signal came: those listed in
- * signal(7), and io_uring_enter. They have done nothing by then. */
+/* The calls that end with EINTR when a thread is stopped, although there was no signal: those
+ * listed in signal(7), and io_uring_enter. They have no effect in that case. */
 static const long ends_early[] = {
     SYS_epoll_wait, SYS_epoll_pwait, 441 /* epoll_pwait2 */, SYS_semop, SYS_semtimedop,
     SYS_rt_sigtimedwait, SYS_msgrcv, SYS_msgsnd, SYS_io_getevents, 333 /* io_pgetevents */,
     426 /* io_uring_enter */,
-    /* These calls are for sockets that have a timeout. */
+    /* These calls are for sockets with a timeout. */
     SYS_accept, SYS_accept4, SYS_connect, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg, SYS_sendto,
     SYS_sendmsg, SYS_sendmmsg, SYS_read, SYS_readv, SYS_write, SYS_writev};
 
@@ -109,7 +108,7 @@ tracee_on_tick(int number)
     (void)number;
 }
 
-/* Has waitpid() return after each ms milliseconds, or no longer if ms is 0. */
+/* Makes waitpid() return every ms milliseconds, or stops this if ms is 0. */
 static void
 tracee_set_tick(int ms)
 {
@@ -124,8 +123,8 @@ tracee_set_tick(int ms)
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-/* Waits for a thread to change its state. Returns the thread, 0 when the time has come, or -1 if
- * none is left. */
+/* Waits for a thread to change its state. Returns the thread, 0 after the time, or -1 if none is
+ * left. */
 static pid_t
 tracee_wait(int *ret_status, int64_t until_ms)
 {
@@ -154,15 +153,15 @@ tracee_forget(vg_guest_tracee *tracee, struct thread *thread)
     *thread = tracee->threads[--tracee->n];
 }
 
-/* Returns whether this is a stop that keeps what the thread waits for, whether a signal has stopped
- * its process or not. */
+/* Returns whether this is a stop that preserves the thread's blocked call, whether a signal has
+ * stopped its process or not. */
 static bool
 tracee_is_trap(int status)
 {
     return WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_STOP;
 }
 
-/* Begins to stop a thread. Returns 1, 0 if it has ended, or -1 and sets `why`. */
+/* Starts to stop a thread. Returns 1, 0 if it has ended, or -1 and sets `why`. */
 static int
 tracee_seize(vg_guest_tracee *tracee, pid_t tid)
 {
@@ -193,7 +192,7 @@ tracee_seize(vg_guest_tracee *tracee, pid_t tid)
     return 1;
 }
 
-/* Begins to stop the threads that are new. Returns their number, or -1 and sets `why`. */
+/* Starts to stop new threads. Returns their number, or -1 and sets `why`. */
 static int
 tracee_seize_new(vg_guest_tracee *tracee)
 {
@@ -232,7 +231,7 @@ tracee_take(vg_guest_tracee *tracee, pid_t tid, int status)
     } else if (tracee_is_trap(status)) {
         thread->stopped = tracee_ptrace(PTRACE_GETREGS, tid, 0, (uintptr_t)&thread->regs) == 0;
     } else {
-        /* This was a signal on its way; the stop comes after it. */
+        /* This was a pending signal. The stop comes after it. */
         tracee_ptrace(PTRACE_CONT, tid, 0, (uintptr_t)WSTOPSIG(status));
     }
 }
@@ -247,8 +246,7 @@ tracee_running(vg_guest_tracee *tracee)
     return NULL;
 }
 
-/* Stops all threads. Threads that are stopped can make no new ones. Returns 0, or -1 and sets
- * `why`. */
+/* Stops all threads. Stopped threads cannot create new ones. Returns 0, or -1 and sets `why`. */
 static int
 tracee_stop_threads(vg_guest_tracee *tracee, int64_t until_ms)
 {
@@ -284,8 +282,8 @@ tracee_is_in_call(const struct thread *thread)
     return (long long)thread->regs.orig_rax >= 0;
 }
 
-/* Returns whether a thread can do calls. If it is not in a system call itself, it must not be at a
- * place where it would notice that it was away. */
+/* Returns whether a thread can make calls. If it is not in a system call itself, it must not be in
+ * a section where it would notice the interruption. */
 static bool
 tracee_fits(const vg_guest_tracee *tracee, const struct thread *thread)
 {
@@ -305,7 +303,7 @@ tracee_fits(const vg_guest_tracee *tracee, const struct thread *thread)
     return tracee_ptrace(PTRACE_PEEKDATA, thread->tid, rseq.at + RSEQ_CS, 0) == 0 && errno == 0;
 }
 
-/* Moves a thread that fits to the first place. */
+/* Moves a suitable thread to the first place. */
 static bool
 tracee_choose(vg_guest_tracee *tracee)
 {
@@ -320,7 +318,7 @@ tracee_choose(vg_guest_tracee *tracee)
     return false;
 }
 
-/* Finds an instruction that begins a system call, in the code that the kernel maps into every
+/* Finds an instruction that starts a system call, in the code that the kernel maps into every
  * process. Returns 0, or -1 and sets `why`. */
 static int
 tracee_find_instruction(vg_guest_tracee *tracee)
@@ -339,7 +337,7 @@ tracee_find_instruction(vg_guest_tracee *tracee)
     free(line);
     if (file)
         fclose(file);
-    /* "syscall" is 0f 05; it may begin anywhere. */
+    /* "syscall" is 0f 05, at any address. */
     unsigned int last = 0;
     for (unsigned long at = begin; at < end; at += sizeof(long)) {
         errno = 0;
@@ -360,8 +358,8 @@ tracee_find_instruction(vg_guest_tracee *tracee)
     return -1;
 }
 
-/* Keeps the process's filter of system calls, and signals, from interfering. Returns 0, or -1 and
- * sets `why`. */
+/* Prevents the process's system call filter and signals from interfering. Returns 0, or -1 and sets
+ * `why`. */
 static int
 tracee_shield(vg_guest_tracee *tracee)
 {
@@ -388,7 +386,7 @@ tracee_shield(vg_guest_tracee *tracee)
 
 /* ---- letting go ---- */
 
-/* Has a call that ended early begin again. */
+/* Restarts a call that ended early. */
 static void
 tracee_mend(struct thread *thread)
 {
@@ -400,8 +398,8 @@ tracee_mend(struct thread *thread)
     }
 }
 
-/* Waits for the next stop of the thread that does the calls; signals are kept for later. Returns 1
- * for a stop at a call, 0 for one of the other kind, or -1 if it has ended. */
+/* Waits for the next stop of the thread that makes the calls, and stores signals for later. Returns
+ * 1 for a stop at a call, 0 for one of the other kind, or -1 if it has ended. */
 static int
 tracee_next_stop(vg_guest_tracee *tracee, enum __ptrace_request request, int64_t until_ms)
 {
@@ -411,7 +409,7 @@ tracee_next_stop(vg_guest_tracee *tracee, enum __ptrace_request request, int64_t
     for (;;) {
         pid_t tid = tracee_wait(&status, until_ms);
         if (tid == 0) {
-            /* It reaches the other kind of stop, at once or when the kernel lets it. */
+            /* It reaches the other kind of stop, immediately or when the kernel allows it. */
             tracee_ptrace(PTRACE_INTERRUPT, hand, 0, 0);
             until_ms = INT64_MAX;
         } else if (tid < 0 || (tid == hand && !WIFSTOPPED(status))) {
@@ -428,7 +426,7 @@ tracee_next_stop(vg_guest_tracee *tracee, enum __ptrace_request request, int64_t
     }
 }
 
-/* Brings the thread back to the stop that keeps what it waited for. */
+/* Returns the thread to the stop that preserves its blocked call. */
 static void
 tracee_leave_call(vg_guest_tracee *tracee)
 {
@@ -548,7 +546,7 @@ vg_guest_tracee_call(vg_guest_tracee *tracee, long number, const unsigned long a
     regs.r8 = args[4];
     regs.r9 = args[5];
     tracee_ptrace(PTRACE_SETREGS, hand, 0, (uintptr_t)&regs);
-    /* The thread stops as the call begins, and as it ends. */
+    /* The thread stops at the start and at the end of the call. */
     for (int stops = 0; stops < 2;) {
         tracee_ptrace(PTRACE_SYSCALL, hand, 0, 0);
         int stop = tracee_next_stop(tracee, PTRACE_SYSCALL, until_ms);

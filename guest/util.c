@@ -72,7 +72,7 @@ vg_guest_put(char *to, size_t size, const char *format, ...)
     va_end(args);
 }
 
-/* Returns how many bytes the character at text has, or 0 if it is not UTF-8. */
+/* Returns the length of the character at text, or 0 if it is not UTF-8. */
 static size_t
 util_utf8_length(const unsigned char *text)
 {
@@ -84,7 +84,7 @@ util_utf8_length(const unsigned char *text)
         if ((text[i] & 0xc0) != 0x80)
             return 0;
     }
-    /* These are overlong forms, surrogates, and numbers beyond Unicode. */
+    /* Overlong forms, surrogates, and numbers beyond Unicode. */
     if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
         (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f))
         return 0;
@@ -119,7 +119,7 @@ vg_guest_quote(const char *text, size_t max)
     bool is_long = strlen(text) > max;
     vg_guest_auto char *head = vg_guest_format("%.*s", (int)max, text);
 
-    /* No part of a character. */
+    /* Do not truncate inside a character. */
     for (size_t at = strlen(head); is_long && at > 0 && (text[at] & 0xc0) == 0x80; at--)
         head[at - 1] = '\0';
     vg_guest_auto char *clean = vg_guest_clean(head, max);
@@ -197,7 +197,7 @@ vg_guest_log(int priority, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    /* The journal reads the priority from the head of the line. */
+    /* The journal reads the priority from the start of the line. */
     if (getenv("JOURNAL_STREAM"))
         fprintf(stderr, "<%d>%s\n", priority, text);
     else

@@ -185,7 +185,7 @@ vg_guest_device_json(const struct vg_guest_device *device)
     return object;
 }
 
-/* Describes a device that was released before and is gone. */
+/* Describes a device that was released before and no longer exists. */
 static json_object *
 work_gone_json(const struct vg_guest_match *match)
 {

@@ -18,8 +18,8 @@
 
 #define LINE_MAX_BYTES (VG_GUEST_ANSWER_MAX + 2)
 
-/* Becomes a worker process. The pipe is its only file above the standard ones: the port can be
- * opened only once, and a process that is stuck would keep it. */
+/* Becomes a worker process. The pipe is its only file in addition to the standard ones: the port
+ * can be opened only once, and a blocked process would keep it. */
 static void
 worker_become(vg_guest_work_fn *run, const struct vg_guest_config *config,
               const struct vg_guest_order *order, int out, pid_t agent)
@@ -90,7 +90,7 @@ vg_guest_worker_read(struct vg_guest_worker *worker, vg_guest_worker_fn *on_line
         on_line(user, (enum vg_guest_tag)from[0], from + 1);
     }
     memmove(worker->data, from, worker->size);
-    /* No line is that long; a process that has gone mad must not stop the agent. */
+    /* No line is that long. A faulty process must not stop the agent. */
     if (worker->size == LINE_MAX_BYTES)
         worker->size = 0;
     return 1;
