@@ -94,9 +94,10 @@ open_skeleton(vg_bpf *bpf, GError **err)
     struct btf *btf = btf__load_vmlinux_btf();
 
     if (!btf) {
-        vg_error_errno(err, errno,
-                       "the kernel has no type information (/sys/kernel/btf/vmlinux, "
-                       "CONFIG_DEBUG_INFO_BTF)");
+        /* libbpf has ESRCH for this, which is "No such process". */
+        vg_error(err, VG_E_EXTERNAL,
+                 "the kernel has no type information (/sys/kernel/btf/vmlinux, "
+                 "CONFIG_DEBUG_INFO_BTF)");
         return vg_error_set_detail(err, VG_TROUBLE_BTF_ABSENT);
     }
     bpf->skeleton = vcpu_bpf__open();
