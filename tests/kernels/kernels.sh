@@ -164,7 +164,7 @@ fetch()
 {
     local part
     for part in "$1" $(archive apt-cache depends "$1" |
-        sed -nE 's/.*Depends: (linux-(binary|modules)-[^ ]*)$/\1/p'); do
+        sed -nE 's/.*Depends: (linux-(base|binary|modules)-[^ ]*)$/\1/p'); do
         (cd "$2" && archive apt-get -qq download "$part") || lacking "cannot fetch $part"
         dpkg-deb -x "$2/$part"_*.deb "$2/packages"
         rm "$2/$part"_*.deb
@@ -251,7 +251,8 @@ build()
     add_modules host
     cp "$cache/vmlinux" host/guest/
     pack host "$image/host.cpio"
-    mv packages/boot/vmlinuz-* "$image/vmlinuz"
+    # Since 7.2, the kernel itself is with its modules.
+    mv "$(find packages -path '*/boot/vmlinuz-*' -o -path '*/lib/modules/*/vmlinuz')" "$image/vmlinuz"
     echo "$version" > "$image/version"
     echo "$want" > "$image/made-from"
 }
