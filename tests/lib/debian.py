@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other releases of Debian, as debootstrap makes them from the mirror of this machine's apt."""
+"""Other releases of Debian and Ubuntu, as tools/make-root makes them."""
 import os
 import re
 import shutil
 import subprocess
+import urllib.request
 
 import pytest
+from settings import HANG_S
+from vgpuctl import ROOT
 
-SUITES = ["bookworm", "trixie"]
+DEBIAN = ["bookworm", "trixie"]
+UBUNTU = ["jammy", "noble"]
+SUITES = DEBIAN + UBUNTU
+MAKE_ROOT = os.path.join(ROOT, "tools", "make-root")
+# What make-root and tests/lab say with their exit status: this machine has no way to it.
+NO_WAY = 77
 # The limit of a build, or of apt with a slow mirror.
 LIMIT_S = 1800
 
@@ -24,13 +32,6 @@ def good(*args, **kwargs):
     return done.stdout
 
 
-def mirror(suite):
-    """Returns the mirror that apt of this machine uses: the archive of Debian has all releases."""
-    found = command("apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)", "Created-By: Packages")
-    uris = dict(line.split() for line in reversed(found.stdout.splitlines()) if len(line.split()) == 2)
-    return uris.get(suite) or next((uris[name] for name in SUITES if name in uris), None)
-
-
 def own_suite():
     with open("/etc/os-release", encoding="utf-8") as file:
         found = re.search(r"^VERSION_CODENAME=(.*)$", file.read(), re.M)
@@ -44,8 +45,14 @@ def need(suite, *programs):
             pytest.skip(f"there is no {program}")
     if os.getuid() != 0:
         pytest.skip("a chroot needs root")
-    if not mirror(suite):
-        pytest.skip(f"apt of this machine knows no mirror of {suite}")
+    done = command(MAKE_ROOT, "--mirror", suite)
+    if done.returncode == NO_WAY:
+        pytest.skip(done.stderr.strip())
+    mirror = done.stdout.strip()
+    try:
+        urllib.request.urlopen(f"{mirror.rstrip('/')}/dists/{suite}/Release", timeout=HANG_S).close()
+    except OSError as err:
+        pytest.skip(f"there is no way to {mirror}: {err}")
 
 
 def make_root(suite, root, include=()):
@@ -53,7 +60,9 @@ def make_root(suite, root, include=()):
     a network."""
     # debootstrap uses the last of several such options.
     options = [f"--include={','.join(include)}"] if include else []
-    done = command("debootstrap", "--variant=minbase", *options, suite, root, mirror(suite))
+    done = command(MAKE_ROOT, suite, root, *options)
+    if done.returncode == NO_WAY:
+        pytest.skip(done.stderr.strip())
     if done.returncode != 0 and re.search(r"Invalid Release|Couldn't download|Failed getting", done.stdout + done.stderr):
-        pytest.skip(f"debootstrap has no way to {mirror(suite)}: {done.stdout.strip().splitlines()[-1]}")
+        pytest.skip(f"debootstrap has no way to {suite}: {done.stdout.strip().splitlines()[-1]}")
     assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-2000:])

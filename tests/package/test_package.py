@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packages of tools/package in a Debian 12 and a Debian 13 that have nothing else: they can be installed,
+"""The packages of tools/package in each release of Debian and Ubuntu that has nothing else: they can be installed,
 their programs run, and a purge leaves nothing. Costs minutes, and the network: only in a full run."""
 import glob
 import os
@@ -33,7 +33,7 @@ def packages(suite):
 
 @pytest.fixture(scope="module")
 def debian(suite, packages, tmp_path_factory):
-    """Runs programs in a fresh Debian; without a network, that cannot be had."""
+    """Runs programs in a fresh root of the release; without a network, that cannot be had."""
     root = str(tmp_path_factory.mktemp("debian"))
     make_root(suite, root)
     for path in packages:

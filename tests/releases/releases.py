@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the commands of README in a fresh Debian, and builds without warnings by the compilers of both releases
-that README promises. This takes over half an hour on two cores. By hand:
+"""Runs the commands of README in each other release of Debian and Ubuntu that README promises, freshly made, and
+builds without warnings by the compilers of all of them. This takes hours on two cores. By hand, and for one release:
 
-    VGPUCTL=build/vgpuctl /usr/bin/python3 -m pytest tests/releases/releases.py
+    VGPUCTL=build/vgpuctl /usr/bin/python3 -m pytest tests/releases/releases.py -k jammy
 
-Minimal roots, the packages that apt fetched, and roots with compilers stay in $XDG_CACHE_HOME/vgpud/releases
-(6 GB). Roots are made again after a month, because Debian's archive drops old packages."""
+Minimal roots, the packages that apt fetched, what compilers made, and roots with compilers stay in
+$XDG_CACHE_HOME/vgpud/releases (12 GB). Roots are made again after a month, because archives drop old packages."""
 import fcntl
 import hashlib
 import os
@@ -64,10 +64,14 @@ def kept(name, key, make):
     return directory
 
 
-def enter(suite, root, *args, binds=()):
-    archives = os.path.join(CACHE, f"{suite}-archives")
-    os.makedirs(archives, exist_ok=True)
-    return [ENTER, root, f"{archives}=/var/cache/apt/archives", *binds, "--", *args]
+def enter(suite, root, *args):
+    """Words that run a program in this root, with what is kept of apt and ccache for this release."""
+    binds = []
+    for name, place in (("archives", "/var/cache/apt/archives"), ("ccache", "/root/.cache/ccache")):
+        kept_there = os.path.join(CACHE, f"{suite}-{name}")
+        os.makedirs(kept_there, exist_ok=True)
+        binds.append(f"{kept_there}={place}")
+    return [ENTER, root, *binds, "--", *args]
 
 
 def minimal_root(suite):
@@ -144,12 +148,9 @@ def test_no_warnings(suite, compiler, compiler_root, tmp_path):
     root = compiler_root(suite)
     shutil.rmtree(root + TREE, ignore_errors=True)
     copy_tree(root)
-    ccache = os.path.join(CACHE, f"{suite}-ccache")
-    os.makedirs(ccache, exist_ok=True)
     script = (f"cd {TREE}; . tools/common.sh; {compiler} --version; ensure_build build \"${{{COMPILERS[compiler]}[@]}}\"; "
               "make -k -j $jobs -C build all; make -k -j $jobs -C build check TESTS=")
-    status, text = run(enter(suite, root, "env", "VG_WERROR=1", "bash", "-ec", script,
-                             binds=[f"{ccache}=/root/.cache/ccache"]), tmp_path / "log")
+    status, text = run(enter(suite, root, "env", "VG_WERROR=1", "bash", "-ec", script), tmp_path / "log")
     shutil.rmtree(root + TREE)
     found = [line for line in text.splitlines() if re.search(r"(warning|error): ", line)]
     assert status == 0 and not found, "\n".join(found) or text[-3000:]
