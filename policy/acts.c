@@ -385,6 +385,24 @@ acts_explain(const struct vg_acts_facts *facts, struct vg_acting *acting)
     acting->acts = !why;
 }
 
+/* Decides about the moves that reverse others, or about the other moves. */
+static void
+acts_decide_all(const struct vg_acts_facts *facts, struct vg_acting *acting, bool undos,
+                GPtrArray *start)
+{
+    for (guint i = 0; i < acting->moves->len; i++) {
+        struct vg_act_move *move = acting->moves->pdata[i];
+        const bool lost = move->step == VG_ACT_STARTING && acting->acts &&
+                          facts->now_ns > move->asked_ns && facts->now_ns < move->until_ns;
+        if ((move->step != VG_ACT_WAITS && !lost) || (move->undo_of != NULL) != undos)
+            continue;
+        if (lost ? !g_ptr_array_find(start, move, NULL) : acts_decide(facts, acting, move))
+            g_ptr_array_add(start, move);
+        else if (acts_has_broken(move))
+            acts_drop_rest(facts, acting);
+    }
+}
+
 void
 vg_acts_step(const struct vg_acts_facts *facts, struct vg_acting *acting, GPtrArray *start)
 {
@@ -395,15 +413,12 @@ vg_acts_step(const struct vg_acts_facts *facts, struct vg_acting *acting, GPtrAr
     }
     acts_explain(facts, acting);
     acts_drop_rest(facts, acting);
-    for (guint i = 0; i < acting->moves->len; i++) {
-        struct vg_act_move *move = acting->moves->pdata[i];
-        const bool lost = move->step == VG_ACT_STARTING && acting->acts &&
-                          facts->now_ns > move->asked_ns && facts->now_ns < move->until_ns;
-        if (move->step != VG_ACT_WAITS && !lost)
-            continue;
-        if (lost || acts_decide(facts, acting, move))
-            g_ptr_array_add(start, move);
-        else if (acts_has_broken(move))
-            acts_drop_rest(facts, acting);
-    }
+    acts_decide_all(facts, acting, true, start);
+    acts_decide_all(facts, acting, false, start);
+    if (facts->unknown)
+        return;
+    /* A move that was just dropped can leave half of a group. This must be known before the next
+     * plan replaces the moves. */
+    acts_find_undos(facts, acting);
+    acts_decide_all(facts, acting, true, start);
 }

@@ -536,6 +536,32 @@ test_half_a_group(void **state)
     scene_free(scene);
 }
 
+/* Of a swap, the second move is dropped in the step in which nothing else is left to do. */
+static void
+test_half_a_group_is_dropped(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    struct vg_snap_host *h0 = scene->snapshot->hosts->pdata[0],
+                        *h1 = scene->snapshot->hosts->pdata[1];
+
+    scene_add_action(scene, 0, 1, 1, 1);
+    scene_add_action(scene, 1, 0, 2, 1);
+    ((struct vg_plan_action *)scene->plan->actions->pdata[0])->undo_partial = true;
+    assert_int_equal(scene_take(scene), 2);
+    assert_int_equal(scene_step(scene), 1);
+    scene_follow(scene, 0, VG_MIGRATION_DONE);
+    g_ptr_array_add(h1->vms, g_ptr_array_steal_index(h0->vms, 0));
+    h0->cpus = 5;
+    /* Another plan could be taken as soon as nothing is busy. The reversal prevents that. */
+    assert_int_equal(scene_step(scene), 1);
+    assert_step(scene, 1, VG_ACT_DROPPED, "make a new plan");
+    assert_step(scene, 2, VG_ACT_STARTING, NULL);
+    assert_string_equal(scene_act(scene, 2)->undo_of, scene_act(scene, 0)->move);
+    assert_true(vg_acting_is_busy(scene->acting));
+    scene_free(scene);
+}
+
 static void
 test_a_group_that_may_not_start(void **state)
 {
@@ -703,6 +729,7 @@ main(void)
         cmocka_unit_test(test_modes),
         cmocka_unit_test(test_waves),
         cmocka_unit_test(test_half_a_group),
+        cmocka_unit_test(test_half_a_group_is_dropped),
         cmocka_unit_test(test_a_group_that_may_not_start),
         cmocka_unit_test(test_a_group_that_does_not_need_another),
         cmocka_unit_test(test_a_long_plan),
