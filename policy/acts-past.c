@@ -162,13 +162,26 @@ acts_why_undone(const struct vg_acts_facts *facts, const char *uuid)
     return NULL;
 }
 
+/* Returns whether a move has left its VM on its source. In etcd's short form of a move, the place
+ * of the VM is unknown. */
+static bool
+past_left_vm(const struct vg_migration *move)
+{
+    if (move->not_started)
+        return true;
+    if (move->vm_on == VG_PLACE_UNKNOWN)
+        return move->state == VG_MIGRATION_ABORTED || move->state == VG_MIGRATION_ROLLED_BACK;
+    return vg_migration_has_ended(move->state) && move->state != VG_MIGRATION_DONE &&
+           move->vm_on == VG_PLACE_SOURCE;
+}
+
 bool
 acts_has_later(const struct vg_acts_facts *facts, const struct vg_migration *move)
 {
     for (guint i = 0; i < facts->moves->len; i++) {
         const struct vg_migration *other = facts->moves->pdata[i];
         if (past_is_vm(other, move->uuid) && strcmp(other->id, move->id) != 0 &&
-            MAX(other->made_ns, other->ended_ns) > move->ended_ns)
+            !past_left_vm(other) && MAX(other->made_ns, other->ended_ns) > move->ended_ns)
             return true;
     }
     return false;

@@ -33,7 +33,8 @@ char *acts_why_undone(const struct vg_acts_facts *facts, const char *uuid);
 char *acts_why_limit(const struct vg_acts_facts *facts, const struct vg_acting *acting,
                      const struct vg_act_move *move);
 
-/* Returns whether the VM of a move was moved again later. */
+/* Returns whether the VM of a move was moved again later. Moves that left the VM on their source do
+ * not count. */
 bool acts_has_later(const struct vg_acts_facts *facts, const struct vg_migration *move);
 
 /* Counts the automatic moves of the last day that failed, hang, or made things worse, and sets the

@@ -713,6 +713,43 @@ test_no_undo(void **state)
     scene_free(scene);
 }
 
+/* Moves that left the VM where it was do not prevent its reversal. */
+static void
+test_undo_after_moves_without_effect(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    struct vg_migration *worse = scene_add_move(scene, 1, 0, 1, NOW - HOUR, VG_MIGRATION_DONE);
+    struct vg_migration *later = scene_add_move(scene, 1, 1, 2, NOW - MINUTE, VG_MIGRATION_FAILED);
+
+    worse->act = g_strdup("act-0/1");
+    worse->verdict.result = VG_VERDICT_WORSE;
+    assert_int_equal(scene_step(scene), 0);
+    assert_int_equal(scene->acting->moves->len, 0);
+    /* It may have ended on both hosts. */
+    later->state = VG_MIGRATION_ROLLED_BACK;
+    later->vm_on = VG_PLACE_BOTH;
+    assert_int_equal(scene_step(scene), 0);
+    assert_int_equal(scene->acting->moves->len, 0);
+    static const struct {
+        enum vg_migration_state state;
+        enum vg_migration_place vm_on;
+        bool not_started;
+    } without[] = {{VG_MIGRATION_FAILED, VG_PLACE_UNKNOWN, true},
+                   {VG_MIGRATION_FAILED, VG_PLACE_SOURCE, false},
+                   {VG_MIGRATION_ABORTED, VG_PLACE_UNKNOWN, false},
+                   {VG_MIGRATION_ROLLED_BACK, VG_PLACE_UNKNOWN, false}};
+    for (size_t i = 0; i < G_N_ELEMENTS(without); i++) {
+        later->state = without[i].state;
+        later->vm_on = without[i].vm_on;
+        later->not_started = without[i].not_started;
+        vg_record_truncate(&vg_act_move_record, scene->acting->moves, 0);
+        assert_int_equal(scene_step(scene), 1);
+        assert_string_equal(scene_act(scene, 0)->undo_of, worse->id);
+    }
+    scene_free(scene);
+}
+
 int
 main(void)
 {
@@ -736,6 +773,7 @@ main(void)
         cmocka_unit_test(test_one_that_is_lost),
         cmocka_unit_test(test_undo),
         cmocka_unit_test(test_no_undo),
+        cmocka_unit_test(test_undo_after_moves_without_effect),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
