@@ -113,6 +113,30 @@ verdict_check_host(const struct vg_verdict_host *host, double *ret_vms)
     return reason;
 }
 
+/* Checks that all hosts together were measured for enough of one side. Returns the reason against
+ * it, which the caller frees, or NULL. */
+static char *
+verdict_check_common(const GPtrArray *hosts, bool after)
+{
+    const struct vg_verdict_host *first = hosts->pdata[0];
+    const guint n = first->before->len;
+    guint good = 0;
+
+    for (guint i = 0; i < n; i++) {
+        bool common = true;
+        for (guint h = 0; h < hosts->len && common; h++)
+            common = verdict_is_good(verdict_step(hosts->pdata[h], after, i));
+        good += common;
+    }
+    if (good >= STEPS_PART * n)
+        return NULL;
+    return g_strdup_printf("the hosts were measured at the same time for only %u of %u s %s the "
+                           "move",
+                           good * (guint)(VG_VERDICT_STEP_NS / (int64_t)NS_PER_S),
+                           n * (guint)(VG_VERDICT_STEP_NS / (int64_t)NS_PER_S),
+                           after ? "after" : "before");
+}
+
 /* ---- statistics ---- */
 
 /* A mean, its variance, and the degrees of freedom of the variance. */
@@ -418,6 +442,11 @@ vg_verdict_judge(const struct vg_verdict_question *question, struct vg_move_verd
         double vms;
         g_ptr_array_add(ret->hosts, g_strdup(host->name));
         char *reason = ret->result == VG_VERDICT_NONE ? verdict_check_host(host, &vms) : NULL;
+        if (reason)
+            verdict_cannot_tell(ret, reason);
+    }
+    for (int side = 0; ret->result == VG_VERDICT_NONE && side < 2; side++) {
+        char *reason = verdict_check_common(question->hosts, side);
         if (reason)
             verdict_cannot_tell(ret, reason);
     }

@@ -250,6 +250,38 @@ test_unknown(void **state)
     ground_clear(&ground);
 }
 
+/* Each host lacks another step of six, so that few steps show all hosts. */
+static void
+test_few_common_steps(void **state)
+{
+    const struct side before = {{1, 1, 1, 1, 1, 1}, 2};
+    const struct side after = {{0, 0, 0, 0, 0, 0}, 1};
+    const struct side steady = {{1, 1, 1, 1, 1, 1}, 1};
+
+    (void)state;
+    for (guint missing = 2; missing <= STEPS; missing++) {
+        g_autofree char *part =
+            g_strdup_printf("at the same time for only %u of 60 s %s the move",
+                            (STEPS - missing) * 10, missing % 2 == 0 ? "before" : "after");
+        struct ground ground;
+        ground_init(&ground, &before, &after);
+        GPtrArray *hosts = ground.question.hosts;
+        while (hosts->len < missing)
+            g_ptr_array_add(hosts, host_of("more", 0, &steady, &steady));
+        for (guint h = 0; h < missing; h++) {
+            const struct vg_verdict_host *host = hosts->pdata[h];
+            GArray *steps = missing % 2 == 0 ? host->before : host->after;
+            g_array_index(steps, struct vg_verdict_step, h) = (struct vg_verdict_step){0};
+        }
+        const struct vg_move_verdict *verdict = judge(&ground);
+        assert_int_equal(verdict->result, VG_VERDICT_CANNOT_TELL);
+        assert_false(verdict->measured);
+        if (!strstr(verdict->why, part))
+            fail_msg("%u: %s", missing, verdict->why);
+        ground_clear(&ground);
+    }
+}
+
 static void
 test_the_vms_want_less(void **state)
 {
@@ -319,10 +351,10 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_results),     cmocka_unit_test(test_small_and_certain),
-        cmocka_unit_test(test_other_hosts), cmocka_unit_test(test_other_hosts_differ),
-        cmocka_unit_test(test_unknown),     cmocka_unit_test(test_the_vms_want_less),
-        cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_results),           cmocka_unit_test(test_small_and_certain),
+        cmocka_unit_test(test_other_hosts),       cmocka_unit_test(test_other_hosts_differ),
+        cmocka_unit_test(test_unknown),           cmocka_unit_test(test_few_common_steps),
+        cmocka_unit_test(test_the_vms_want_less), cmocka_unit_test(test_gpus),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
