@@ -27,7 +27,7 @@
 
 /* The time to wait for an alert, and the interval of heartbeats while a program runs. */
 #define IDLE_NS (5 * VG_NS_PER_S)
-#define LOOK_MS 200
+#define BEAT_MS 200
 
 /* The time for a killed program to end. A program in a disk access may take longer. */
 #define END_NS (2 * VG_NS_PER_S)
@@ -258,7 +258,7 @@ command_wait(struct command_run *run, vg_thread *self, int64_t until_ns, siginfo
     for (;;) {
         struct pollfd fds[] = {{.fd = run->pidfd, .events = POLLIN},
                                {.fd = run->out[0], .events = POLLIN}};
-        poll(fds, G_N_ELEMENTS(fds), LOOK_MS);
+        poll(fds, G_N_ELEMENTS(fds), BEAT_MS);
         vg_thread_beat(self);
         command_read(run);
         ret->si_pid = 0;

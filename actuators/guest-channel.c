@@ -14,8 +14,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-#define CHANNEL "org.vgpud.guest.0"
-#define LOOK_NS (20 * VG_NS_PER_MS)
+#define CHANNEL  "org.vgpud.guest.0"
+#define CHECK_NS (20 * VG_NS_PER_MS)
 /* After this time without a message, no agent is running: vgpud-guest(7). */
 #define HELLO_NS   (10 * VG_NS_PER_S)
 #define SILENCE_NS (15 * VG_NS_PER_S)
@@ -210,7 +210,7 @@ channel_send(struct channel *channel, const char *line, GError **err)
     while (left > 0) {
         int sent = virStreamSend(channel->stream, line, left);
         if (sent == -2) {
-            if (vg_verb_pause(channel->verb, LOOK_NS, "the agent in the guest to read the request",
+            if (vg_verb_pause(channel->verb, CHECK_NS, "the agent in the guest to read the request",
                               err) < 0)
                 return -1;
             continue;
@@ -301,7 +301,7 @@ channel_next(struct channel *channel, int64_t silence_ns, struct vg_guest_messag
         if (!came && !channel_host_answers(channel))
             return channel_lost(channel, err);
         /* Check the deadline between pieces, as a guest may send endlessly. */
-        if (vg_verb_pause(channel->verb, came ? 0 : LOOK_NS, "the agent in the guest", err) < 0)
+        if (vg_verb_pause(channel->verb, came ? 0 : CHECK_NS, "the agent in the guest", err) < 0)
             return -1;
         if (channel_check_reboot(channel, err) < 0)
             return -1;

@@ -6,57 +6,57 @@
 #include "actuators/guest-words.h"
 #include "base/json.h"
 
-#define TOLD_WORD_MAX 128
-#define TOLD_WHY_MAX  1024
+#define PROGRAMS_WORD_MAX 128
+#define PROGRAMS_WHY_MAX  1024
 /* The maximum number of a driver's known faults. */
-#define TOLD_FAULTS_MAX 16
+#define PROGRAMS_FAULTS_MAX 16
 
 static int64_t
-told_ms_of(json_object *object, const char *name)
+programs_ms_of(json_object *object, const char *name)
 {
     return MIN(vg_guest_words_number(object, name), VG_JSON_INT_MAX / 1000000) * 1000000;
 }
 
 static struct vg_guest_program *
-told_program_of(json_object *object)
+programs_program_of(json_object *object)
 {
     struct vg_guest_program *program = vg_record_new(&vg_guest_program_record);
 
-    program->by = vg_guest_words_text(object, "by", TOLD_WORD_MAX);
+    program->by = vg_guest_words_text(object, "by", PROGRAMS_WORD_MAX);
     /* The first agents of version 1 support only CUDA. */
     if (!program->by)
         program->by = g_strdup("cuda");
     program->pid = vg_guest_words_number(object, "pid");
-    program->comm = vg_guest_words_text(object, "comm", TOLD_WORD_MAX);
-    program->state = vg_guest_words_text(object, "state", TOLD_WORD_MAX);
-    program->movable = vg_guest_words_text(object, "movable", TOLD_WORD_MAX);
-    program->why = vg_guest_words_text(object, "why", TOLD_WHY_MAX);
+    program->comm = vg_guest_words_text(object, "comm", PROGRAMS_WORD_MAX);
+    program->state = vg_guest_words_text(object, "state", PROGRAMS_WORD_MAX);
+    program->movable = vg_guest_words_text(object, "movable", PROGRAMS_WORD_MAX);
+    program->why = vg_guest_words_text(object, "why", PROGRAMS_WHY_MAX);
     program->at = vg_guest_words_text(object, "at", VG_MIGRATION_PLACE_MAX);
     program->gpu_bytes = vg_guest_words_number(object, "bytes");
-    program->lock_ns = told_ms_of(object, "lock_ms");
-    program->checkpoint_ns = told_ms_of(object, "checkpoint_ms");
-    program->restore_ns = told_ms_of(object, "restore_ms");
-    program->unlock_ns = told_ms_of(object, "unlock_ms");
-    program->stop_ns = told_ms_of(object, "stop_ms");
+    program->lock_ns = programs_ms_of(object, "lock_ms");
+    program->checkpoint_ns = programs_ms_of(object, "checkpoint_ms");
+    program->restore_ns = programs_ms_of(object, "restore_ms");
+    program->unlock_ns = programs_ms_of(object, "unlock_ms");
+    program->stop_ns = programs_ms_of(object, "stop_ms");
     program->held_threads = vg_guest_words_number(object, "held_threads");
     return program;
 }
 
 /* Reads the driver information from an agent's status. */
 static void
-told_add_driver(json_object *driver, struct vg_guest_programs *programs)
+programs_add_driver(json_object *driver, struct vg_guest_programs *programs)
 {
     if (!json_object_is_type(driver, json_type_object))
         return;
     g_free(programs->driver);
-    programs->driver = vg_guest_words_text(driver, "version", TOLD_WORD_MAX);
-    for (size_t i = 0; programs->driver_faults->len < TOLD_FAULTS_MAX; i++) {
+    programs->driver = vg_guest_words_text(driver, "version", PROGRAMS_WORD_MAX);
+    for (size_t i = 0; programs->driver_faults->len < PROGRAMS_FAULTS_MAX; i++) {
         json_object *fault = vg_guest_words_item(driver, "faults", i);
         if (!fault)
             break;
-        g_autofree char *what = vg_guest_words_text(fault, "what", TOLD_WHY_MAX);
-        g_autofree char *source = vg_guest_words_text(fault, "source", TOLD_WORD_MAX);
-        g_autofree char *action = vg_guest_words_text(fault, "action", TOLD_WORD_MAX);
+        g_autofree char *what = vg_guest_words_text(fault, "what", PROGRAMS_WHY_MAX);
+        g_autofree char *source = vg_guest_words_text(fault, "source", PROGRAMS_WORD_MAX);
+        g_autofree char *action = vg_guest_words_text(fault, "action", PROGRAMS_WORD_MAX);
         if (what)
             g_ptr_array_add(programs->driver_faults,
                             g_strdup_printf("%s: %s (%s)", action ? action : "note", what,
@@ -89,10 +89,10 @@ vg_guest_programs_add(json_object *object, struct vg_guest_programs **ret_progra
         json_object *program = vg_guest_words_item(told, old ? "processes" : "list", i);
         if (!program)
             break;
-        g_ptr_array_add(programs->programs, told_program_of(program));
+        g_ptr_array_add(programs->programs, programs_program_of(program));
     }
     programs->total = MAX(programs->total, programs->programs->len);
-    told_add_driver(json_object_object_get(object, "driver"), programs);
+    programs_add_driver(json_object_object_get(object, "driver"), programs);
 }
 
 void

@@ -289,7 +289,7 @@ migrate_request_abort(struct migrate *migrate)
 
 /* Fails if a cancelled migration does not end in time. */
 static int
-migrate_give_up(struct migrate *migrate, GError **err)
+migrate_time_out(struct migrate *migrate, GError **err)
 {
     const int64_t limit_ns = migrate->silent ? migrate->nova->limit_ns : CALL_OFF_NS;
 
@@ -365,7 +365,7 @@ migrate_watch(struct migrate *migrate, GError **err)
         if (!migrate->silent)
             migrate_report(migrate);
         migrate_request_abort(migrate);
-        if (migrate_give_up(migrate, err) < 0 || migrate_pause(migrate, err) < 0)
+        if (migrate_time_out(migrate, err) < 0 || migrate_pause(migrate, err) < 0)
             return -1;
     }
 }

@@ -16,8 +16,8 @@
 
 /* The pause between two checks. It grows, so that a fast release is detected immediately and a slow
  * guest causes little load. */
-#define LOOK_NS     (10 * VG_NS_PER_MS)
-#define LOOK_MAX_NS (100 * VG_NS_PER_MS)
+#define CHECK_NS     (10 * VG_NS_PER_MS)
+#define CHECK_MAX_NS (100 * VG_NS_PER_MS)
 /* A guest that is booting may miss the request. With native PCIe hotplug, a guest takes 6 s to
  * answer. */
 #define REQUEST_AGAIN_NS (10 * VG_NS_PER_S)
@@ -36,7 +36,7 @@ struct detach {
 };
 
 static void
-tell_text(const struct vg_verb *verb, const char *text)
+detach_report(const struct vg_verb *verb, const char *text)
 {
     if (verb->tell)
         verb->tell(verb->data, NULL, text);
@@ -79,7 +79,7 @@ detach_request(struct detach *detach, const GPtrArray *left, bool again, GError 
     g_autofree char *text =
         g_strdup_printf("asking the guest%s to release %s", again ? " again" : "", names);
 
-    tell_text(detach->verb, text);
+    detach_report(detach->verb, text);
     for (unsigned i = 0; i < left->len; i++) {
         const vg_domain_device *device = left->pdata[i];
         if (!vg_virt_host_goes_on(detach->host))
@@ -110,7 +110,7 @@ detach_wait(struct detach *detach, const GPtrArray *left, GError **err)
     g_autofree char *what = g_strdup_printf("the guest to release %s", names);
 
     if (vg_verb_pause(&detach->limits, detach->pause_ns, what, err) == 0) {
-        detach->pause_ns = MIN(detach->pause_ns * 2, LOOK_MAX_NS);
+        detach->pause_ns = MIN(detach->pause_ns * 2, CHECK_MAX_NS);
         return 0;
     }
     if (detach->last_words && err && *err)
@@ -180,7 +180,7 @@ vg_virt_host_detach(vg_virt_host *host, const char *uuid, const GPtrArray *devic
                             .devices = devices,
                             .verb = verb,
                             .limits = *verb,
-                            .pause_ns = LOOK_NS};
+                            .pause_ns = CHECK_NS};
 
     if (!domain)
         return -1;

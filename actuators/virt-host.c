@@ -170,7 +170,7 @@ vg_virt_host_devices(vg_virt_host *host, virDomainPtr domain, unsigned flags, GE
 /* ---- the state of a domain ---- */
 
 static const char *
-look_pause_words(int reason)
+host_pause_words(int reason)
 {
     switch (reason) {
     case VIR_DOMAIN_PAUSED_USER:
@@ -196,7 +196,7 @@ vg_virt_host_pause(virDomainPtr domain)
         virDomainGetState(domain, &state, &reason, 0) == 0 && state == VIR_DOMAIN_PAUSED;
 
     virResetLastError();
-    return is_paused ? look_pause_words(reason) : NULL;
+    return is_paused ? host_pause_words(reason) : NULL;
 }
 
 /* Determines from the domain's job whether it is migrating, and how much was copied. An outgoing
@@ -204,7 +204,7 @@ vg_virt_host_pause(virDomainPtr domain)
  * crash of libvirtd, there is neither: a domain paused while starting up then waits for a
  * migration. */
 static enum vg_domain_place
-look_at_job(virDomainPtr domain, bool is_paused, int reason, int64_t *ret_copied_bytes)
+host_check_job(virDomainPtr domain, bool is_paused, int reason, int64_t *ret_copied_bytes)
 {
     unsigned long long copied = 0;
     virTypedParameterPtr params = NULL;
@@ -232,8 +232,8 @@ look_at_job(virDomainPtr domain, bool is_paused, int reason, int64_t *ret_copied
 }
 
 static int
-look_at_state(const vg_virt_host *host, virDomainPtr domain, struct vg_domain_look *look,
-              GError **err)
+host_check_state(const vg_virt_host *host, virDomainPtr domain, struct vg_domain_look *look,
+                 GError **err)
 {
     int state = VIR_DOMAIN_NOSTATE, reason = 0, persistent = virDomainIsPersistent(domain);
 
@@ -242,11 +242,12 @@ look_at_state(const vg_virt_host *host, virDomainPtr domain, struct vg_domain_lo
                                    virDomainGetName(domain));
     look->defined = persistent == 1;
     if (virDomainIsActive(domain) == 1 && state != VIR_DOMAIN_CRASHED)
-        look->place = look_at_job(domain, state == VIR_DOMAIN_PAUSED, reason, &look->copied_bytes);
+        look->place =
+            host_check_job(domain, state == VIR_DOMAIN_PAUSED, reason, &look->copied_bytes);
     look->runs = state == VIR_DOMAIN_RUNNING;
     if (look->place != VG_DOMAIN_STILL)
         return 0;
-    look->stands = look_pause_words(reason);
+    look->stands = host_pause_words(reason);
     look->by_migration = reason == VIR_DOMAIN_PAUSED_MIGRATION || reason == VIR_DOMAIN_PAUSED_USER;
     return 0;
 }
@@ -266,10 +267,10 @@ vg_virt_host_begin_ns(vg_virt_host *host, virDomainPtr domain)
 }
 
 static int
-look_at_domain(vg_virt_host *host, virDomainPtr domain, const char *const *aliases,
-               struct vg_domain_look *look, GError **err)
+host_check_domain(vg_virt_host *host, virDomainPtr domain, const char *const *aliases,
+                  struct vg_domain_look *look, GError **err)
 {
-    if (look_at_state(host, domain, look, err) < 0)
+    if (host_check_state(host, domain, look, err) < 0)
         return -1;
     if (look->place == VG_DOMAIN_LEAVING)
         look->begin_ns = vg_virt_host_begin_ns(host, domain);
@@ -291,7 +292,7 @@ vg_virt_host_look(vg_virt_host *host, const char *uuid, const char *const *alias
     g_autoptr(GError) error = NULL;
     g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, &error);
 
-    if (domain && look_at_domain(host, domain, aliases, &look, &error) < 0 &&
+    if (domain && host_check_domain(host, domain, aliases, &look, &error) < 0 &&
         !g_error_matches(error, VG_ERROR, VG_E_UNREACHABLE) && vg_virt_host_goes_on(host)) {
         /* The domain may have stopped in the meantime, which each call reports with a different
          * error. */
@@ -299,7 +300,7 @@ vg_virt_host_look(vg_virt_host *host, const char *uuid, const char *const *alias
         look = (struct vg_domain_look){.place = VG_DOMAIN_ABSENT};
         g_autoptr(virDomain) again = vg_virt_host_domain(host, uuid, &error);
         if (again)
-            look_at_domain(host, again, aliases, &look, &error);
+            host_check_domain(host, again, aliases, &look, &error);
     }
     if (error && !g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
         g_propagate_error(err, g_steal_pointer(&error));
@@ -315,7 +316,7 @@ vg_virt_host_end_incoming(vg_virt_host *host, const char *uuid, GError **err)
     g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, err);
     struct vg_domain_look look = {.place = VG_DOMAIN_ABSENT};
 
-    if (!domain || look_at_state(host, domain, &look, err) < 0)
+    if (!domain || host_check_state(host, domain, &look, err) < 0)
         return -1;
     if (look.place != VG_DOMAIN_INCOMING)
         return vg_error(err, VG_E_CONFLICT, "'%s' is not waiting for a migration on '%s'",

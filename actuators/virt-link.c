@@ -12,7 +12,7 @@
 #include "host/virt-event.h"
 
 /* The interval at which a caller checks its limits. */
-#define LOOK_NS (20 * VG_NS_PER_MS)
+#define CHECK_NS (20 * VG_NS_PER_MS)
 /* The time for libvirt to answer after a job was cancelled. After that, the job is abandoned. */
 #define CANCEL_NS (2 * VG_NS_PER_S)
 /* The time limit for closing a link. */
@@ -167,7 +167,7 @@ worker_run(vg_thread *self, void *arg)
 
 /* Abandons the worker and its thread. Called with the worker's lock, which it releases. */
 static void
-link_give_up(vg_virt_link *link, const char *what)
+link_abandon(vg_virt_link *link, const char *what)
 {
     struct virt_worker *worker = g_steal_pointer(&link->worker);
     vg_virt_host *host = &worker->host;
@@ -221,10 +221,10 @@ link_wait(vg_virt_link *link, struct vg_virt_job *job, GError **ret_why)
             atomic_store(&job->cancel, true);
         if (link_is_over(worker, job)) {
             *ret_why = atomic_exchange(&worker->host.hopeless, NULL);
-            link_give_up(link, job->what);
+            link_abandon(link, job->what);
             return false;
         }
-        vg_cond_wait_until(&worker->cond, &worker->lock, vg_clock_monotonic_ns() + LOOK_NS);
+        vg_cond_wait_until(&worker->cond, &worker->lock, vg_clock_monotonic_ns() + CHECK_NS);
     }
     return true;
 }
@@ -356,13 +356,13 @@ vg_virt_link_close(vg_virt_link *link)
         worker->leaving = true;
         pthread_cond_broadcast(&worker->cond);
         while (!worker->closed && !atomic_load(&link_ending) && vg_clock_monotonic_ns() < until_ns)
-            vg_cond_wait_until(&worker->cond, &worker->lock, vg_clock_monotonic_ns() + LOOK_NS);
+            vg_cond_wait_until(&worker->cond, &worker->lock, vg_clock_monotonic_ns() + CHECK_NS);
         if (worker->closed) {
             pthread_mutex_unlock(&worker->lock);
             vg_thread_free(link->thread);
             worker_unref(worker);
         } else {
-            link_give_up(link, "to close a connection");
+            link_abandon(link, "to close a connection");
         }
     }
     if (link) {

@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/thread.h"
 
-#define LOOK_NS (250 * VG_NS_PER_MS)
+#define CHECK_NS (250 * VG_NS_PER_MS)
 /* The interval between abort requests to libvirt. */
 #define ABORT_AGAIN_NS VG_NS_PER_S
 /* The time for libvirt to end a cancelled migration. */
@@ -345,7 +345,7 @@ migrate_call_off(struct migrate *migrate, vg_thread *thread, const GError *why)
             vg_virt_host_goes_on(migrate->host);
         else if (!atomic_load(&migrate->host->given_up))
             vg_virt_host_despair(migrate->host, why);
-        vg_clock_poll(NULL, 0, now_ns + LOOK_NS / 10);
+        vg_clock_poll(NULL, 0, now_ns + CHECK_NS / 10);
     }
 }
 
@@ -374,10 +374,10 @@ migrate_watch(struct migrate *migrate, vg_thread *thread, GError **err)
         if (now_ns >= look_ns) {
             migrate_poll(migrate);
             vg_virt_host_goes_on(migrate->host);
-            look_ns = now_ns + LOOK_NS;
+            look_ns = now_ns + CHECK_NS;
         }
         if (migrate_check_stuck(migrate, err) < 0 ||
-            vg_verb_pause(migrate->verb, LOOK_NS / 10, "the migration", err) < 0) {
+            vg_verb_pause(migrate->verb, CHECK_NS / 10, "the migration", err) < 0) {
             migrate_call_off(migrate, thread, *err);
             return -1;
         }

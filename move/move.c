@@ -75,7 +75,7 @@ vg_move_init(struct vg_move *move, bool has_gpus, bool has_agent)
 }
 
 static bool
-move_given_up(const struct vg_move *move, enum vg_move_verb verb)
+move_is_out_of_tries(const struct vg_move *move, enum vg_move_verb verb)
 {
     return move->failures[verb] >= verbs[verb].tries;
 }
@@ -124,7 +124,7 @@ static enum vg_move_verb
 move_release_and_end(struct vg_move *move)
 {
     if (move->asked[VG_MOVE_RESERVE] && !move->done[VG_MOVE_RELEASE] &&
-        !move_given_up(move, VG_MOVE_RELEASE))
+        !move_is_out_of_tries(move, VG_MOVE_RELEASE))
         return VG_MOVE_RELEASE;
     return move_end(move);
 }
@@ -134,7 +134,7 @@ static enum vg_move_verb
 move_tidy_and_end(struct vg_move *move)
 {
     if (move->tidies && (move->asked[VG_MOVE_DETACH] || move->asked[VG_MOVE_MIGRATE]) &&
-        !move->done[VG_MOVE_TIDY] && !move_given_up(move, VG_MOVE_TIDY))
+        !move->done[VG_MOVE_TIDY] && !move_is_out_of_tries(move, VG_MOVE_TIDY))
         return VG_MOVE_TIDY;
     return move_release_and_end(move);
 }
@@ -164,9 +164,9 @@ move_on_target(struct vg_move *move)
     if (move->has_gpus && move->facts.gpu != VG_GPU_ATTACHED)
         return move->done[VG_MOVE_RESERVE] ? VG_MOVE_ATTACH : VG_MOVE_RESERVE;
     if (move_guest_waits(move) && !move->done[VG_MOVE_RESUME] &&
-        !move_given_up(move, VG_MOVE_RESUME))
+        !move_is_out_of_tries(move, VG_MOVE_RESUME))
         return VG_MOVE_RESUME;
-    if (!move->done[VG_MOVE_VERIFY] && !move_given_up(move, VG_MOVE_VERIFY))
+    if (!move->done[VG_MOVE_VERIFY] && !move_is_out_of_tries(move, VG_MOVE_VERIFY))
         return VG_MOVE_VERIFY;
     return move_release_and_end(move);
 }
@@ -175,10 +175,10 @@ static enum vg_move_verb
 move_back_on_source(struct vg_move *move)
 {
     if (move->has_gpus && move->facts.gpu != VG_GPU_ATTACHED &&
-        !move_given_up(move, VG_MOVE_REATTACH))
+        !move_is_out_of_tries(move, VG_MOVE_REATTACH))
         return VG_MOVE_REATTACH;
     if (move_guest_waits(move) && move->facts.gpu == VG_GPU_ATTACHED &&
-        !move->done[VG_MOVE_REVIVE] && !move_given_up(move, VG_MOVE_REVIVE))
+        !move->done[VG_MOVE_REVIVE] && !move_is_out_of_tries(move, VG_MOVE_REVIVE))
         return VG_MOVE_REVIVE;
     return move_tidy_and_end(move);
 }
@@ -187,9 +187,9 @@ static enum vg_move_verb
 move_back_from_target(struct vg_move *move)
 {
     /* Some of the GPUs may be attached. */
-    if (move->facts.gpu == VG_GPU_PARTLY && !move_given_up(move, VG_MOVE_DETACH))
+    if (move->facts.gpu == VG_GPU_PARTLY && !move_is_out_of_tries(move, VG_MOVE_DETACH))
         return VG_MOVE_DETACH;
-    if (move->facts.gpu == VG_GPU_DETACHED && !move_given_up(move, VG_MOVE_RETURN))
+    if (move->facts.gpu == VG_GPU_DETACHED && !move_is_out_of_tries(move, VG_MOVE_RETURN))
         return VG_MOVE_RETURN;
     return move_tidy_and_end(move);
 }
@@ -198,7 +198,7 @@ static enum vg_move_verb
 move_choose(struct vg_move *move)
 {
     if (!move->looked)
-        return move_given_up(move, VG_MOVE_LOOK) ? move_end(move) : VG_MOVE_LOOK;
+        return move_is_out_of_tries(move, VG_MOVE_LOOK) ? move_end(move) : VG_MOVE_LOOK;
     switch (move->facts.place) {
     case VG_PLACE_SOURCE:
         return move->back ? move_back_on_source(move) : move_forward_from_source(move);

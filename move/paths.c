@@ -44,12 +44,12 @@ struct paths_case {
     struct vg_path_check *check;
 };
 
-static void paths_say(struct paths_case *one, enum vg_path_verdict verdict, const char *fmt, ...)
+static void paths_set(struct paths_case *one, enum vg_path_verdict verdict, const char *fmt, ...)
     G_GNUC_PRINTF(3, 4);
 
 /* Records a verdict and its text, which replace earlier ones. */
 static void
-paths_say(struct paths_case *one, enum vg_path_verdict verdict, const char *fmt, ...)
+paths_set(struct paths_case *one, enum vg_path_verdict verdict, const char *fmt, ...)
 {
     va_list args;
 
@@ -75,16 +75,16 @@ paths_judge_device(struct paths_case *one)
 
     if (comparable && here->size_bytes > 0 && there->size_bytes > 0 &&
         here->size_bytes != there->size_bytes)
-        paths_say(one, VG_PATH_REFUSED,
+        paths_set(one, VG_PATH_REFUSED,
                   "%s, %s, is a different device on '%s': it has %" PRId64
                   " bytes there, and %" PRId64 " on '%s'",
                   need->path, need->use, one->to, there->size_bytes, here->size_bytes, one->from);
     else if (comparable && paths_differ(here->identity, there->identity))
-        paths_say(one, VG_PATH_REFUSED,
+        paths_set(one, VG_PATH_REFUSED,
                   "%s, %s, is a different device on '%s': it is %s there, and %s on '%s'",
                   need->path, need->use, one->to, there->identity, here->identity, one->from);
     else
-        paths_say(one, VG_PATH_OK, "'%s' has the block device %s, %s", one->to, need->path,
+        paths_set(one, VG_PATH_OK, "'%s' has the block device %s, %s", one->to, need->path,
                   need->use);
 }
 
@@ -99,22 +99,22 @@ paths_judge_local(struct paths_case *one)
 
     if (need->writable && need->is_storage && comparable && here->identity && there->identity &&
         strcmp(here->identity, there->identity) == 0 && here->shared)
-        paths_say(one, VG_PATH_UNTRIED,
+        paths_set(one, VG_PATH_UNTRIED,
                   "%s, %s, is on a local file system (%s) of '%s': unless '%s' mounts it from "
                   "there, it is a different file",
                   need->path, need->use, type, one->to, one->from);
     else if (need->writable && need->is_storage)
-        paths_say(one, VG_PATH_REFUSED,
+        paths_set(one, VG_PATH_REFUSED,
                   "%s, %s, is on a local file system (%s) of '%s', so it is not the VM's file, and "
                   "libvirt would not notice: mount the same storage on both hosts",
                   need->path, need->use, type, one->to);
     else if (need->is_storage && comparable && here->size_bytes != there->size_bytes)
-        paths_say(one, VG_PATH_REFUSED,
+        paths_set(one, VG_PATH_REFUSED,
                   "%s, %s, is a different file on '%s': it has %" PRId64
                   " bytes there, and %" PRId64 " on '%s'",
                   need->path, need->use, one->to, there->size_bytes, here->size_bytes, one->from);
     else
-        paths_say(one, VG_PATH_OK,
+        paths_set(one, VG_PATH_OK,
                   "'%s' has %s, %s: apparently not shared, on a local file system (%s)", one->to,
                   need->path, need->use, type);
 }
@@ -127,13 +127,13 @@ paths_judge_shared(struct paths_case *one)
 
     if (need->is_storage && here && here->kind == VG_PATH_FILE && here->shared &&
         paths_differ(here->identity, there->identity))
-        paths_say(
+        paths_set(
             one, VG_PATH_UNTRIED,
             "%s, %s, may be a different file on '%s' (%s): its number is %s there, and %s on '%s'",
             need->path, need->use, one->to, there->file_system, there->identity, here->identity,
             one->from);
     else
-        paths_say(one, VG_PATH_OK, "'%s' has %s, %s, on %s", one->to, need->path, need->use,
+        paths_set(one, VG_PATH_OK, "'%s' has %s, %s, on %s", one->to, need->path, need->use,
                   there->file_system);
 }
 
@@ -144,13 +144,13 @@ paths_judge_there(struct paths_case *one)
     const struct vg_path_seen *there = one->there;
 
     if (need->is_device && there->kind != VG_PATH_DEVICE)
-        paths_say(one, VG_PATH_REFUSED, "%s, %s, is not a block device on '%s'", need->path,
+        paths_set(one, VG_PATH_REFUSED, "%s, %s, is not a block device on '%s'", need->path,
                   need->use, one->to);
     else if (there->kind == VG_PATH_DIRECTORY)
-        paths_say(one, VG_PATH_REFUSED, "%s, %s, is a directory on '%s'", need->path, need->use,
+        paths_set(one, VG_PATH_REFUSED, "%s, %s, is a directory on '%s'", need->path, need->use,
                   one->to);
     else if (need->writable && there->read_only)
-        paths_say(one, VG_PATH_REFUSED, "'%s' cannot write to %s, %s: it is read-only there",
+        paths_set(one, VG_PATH_REFUSED, "'%s' cannot write to %s, %s: it is read-only there",
                   one->to, need->path, need->use);
     else if (there->kind == VG_PATH_DEVICE)
         paths_judge_device(one);
@@ -178,22 +178,22 @@ vg_path_judge(const struct vg_path_need *need, const struct vg_path_seen *here,
     one.check->writable = need->writable;
     const bool is_unknown = !there || there->state == VG_PATH_UNKNOWN;
     if (is_unknown && need->optional && !need->is_storage)
-        paths_say(&one, VG_PATH_OK, "libvirt creates %s, %s, if '%s' has none", need->path,
+        paths_set(&one, VG_PATH_OK, "libvirt creates %s, %s, if '%s' has none", need->path,
                   need->use, to);
     else if (is_unknown)
-        paths_say(&one, VG_PATH_UNTRIED, "it is unknown whether '%s' has %s, %s: %s", to,
+        paths_set(&one, VG_PATH_UNTRIED, "it is unknown whether '%s' has %s, %s: %s", to,
                   need->path, need->use, there && there->why ? there->why : "it was not queried");
     else if (there->state == VG_PATH_FAILING)
-        paths_say(&one, VG_PATH_REFUSED, "%s, %s, cannot be reached on '%s': %s", need->path,
+        paths_set(&one, VG_PATH_REFUSED, "%s, %s, cannot be reached on '%s': %s", need->path,
                   need->use, to, there->why ? there->why : "it does not answer");
     else if (there->state == VG_PATH_THERE)
         paths_judge_there(&one);
     else if (need->optional)
-        paths_say(&one, VG_PATH_OK,
+        paths_set(&one, VG_PATH_OK,
                   "'%s' has no %s, %s: libvirt creates it, or leaves the drive empty", to,
                   need->path, need->use);
     else
-        paths_say(&one, VG_PATH_REFUSED, "'%s' has no %s, %s", to, need->path, need->use);
+        paths_set(&one, VG_PATH_REFUSED, "'%s' has no %s, %s", to, need->path, need->use);
     return one.check;
 }
 

@@ -107,7 +107,7 @@ vg_proxy_choice_keep_gpu(struct vg_proxy_choice *choice, const char *gpu, GError
 
 /* Retains only those sockets of the VM that its programs can reach. */
 static int
-choice_keep_vm(struct vg_proxy_choice *choice, const char *vm, const char *uuid, GError **err)
+choice_filter_vm(struct vg_proxy_choice *choice, const char *vm, const char *uuid, GError **err)
 {
     g_autofree char *vms = choice_list_vms(choice->sockets);
     g_autofree char *unreached = NULL;
@@ -155,7 +155,7 @@ int
 vg_proxy_choice_choose(struct vg_proxy_choice *choice, const char *vm, const char *uuid,
                        struct vg_proxy_move *move, GError **err)
 {
-    if (choice_keep_vm(choice, vm, uuid, err) < 0)
+    if (choice_filter_vm(choice, vm, uuid, err) < 0)
         return -1;
     if (choice->sockets->len > 1) {
         g_autofree char *list = choice_list(choice->sockets);

@@ -31,10 +31,10 @@ struct notifier_vm {
     char *token_file; /* empty for "none" */
     bool is_gone;     /* the group was removed */
     /* Only the thread changes the following members. Reading them needs the lock. */
-    bool is_told;
+    bool is_notified;
     bool may_know; /* it was notified of a proxy, or will be shortly */
     char *reason;  /* the reason of the failure, or NULL before the first attempt */
-    int64_t told_ns;
+    int64_t notified_ns;
     int64_t id;     /* libvirt's id of the domain at the last attempt */
     int64_t due_ns; /* CLOCK_MONOTONIC; 0 for immediately */
     int64_t pause_ns;
@@ -187,11 +187,11 @@ notifier_note(vg_proxy_notifier *notifier, struct notifier_vm *vm, const GError 
 {
     const int64_t now_ns = vg_clock_monotonic_ns();
     VG_LOCK_SCOPE(&notifier->lock);
-    const bool was_told = vm->is_told;
+    const bool was_notified = vm->is_notified;
 
-    vm->is_told = !error;
-    if (!error && !was_told) {
-        vm->told_ns = vg_clock_realtime_ns();
+    vm->is_notified = !error;
+    if (!error && !was_notified) {
+        vm->notified_ns = vg_clock_realtime_ns();
         vg_log_notice("guest knows its proxy vm=\"%s\" address=\"%s\"", vm->name, vm->address);
     } else if (error && g_strcmp0(vm->reason, error->message) != 0) {
         vg_log_notice("cannot notify a guest of its proxy vm=\"%s\" reason=\"%s\"", vm->name,
@@ -212,7 +212,7 @@ notifier_is_due(vg_proxy_notifier *notifier, struct notifier_vm *vm, const struc
     VG_LOCK_SCOPE(&notifier->lock);
 
     if (!notifier_runs(here)) {
-        vm->is_told = false;
+        vm->is_notified = false;
         vm->id = 0;
         g_free(vm->reason);
         vm->reason =
@@ -224,7 +224,7 @@ notifier_is_due(vg_proxy_notifier *notifier, struct notifier_vm *vm, const struc
     g_free(vm->uuid);
     vm->uuid = g_strdup(here->uuid);
     if (vm->id != here->id) {
-        vm->is_told = false;
+        vm->is_notified = false;
         vm->due_ns = vm->pause_ns = 0;
         vm->id = here->id;
     }
@@ -251,7 +251,7 @@ notifier_forget(vg_proxy_notifier *notifier, const GPtrArray *vms, const GPtrArr
         return;
     for (guint i = vms->len; i > 0; i--) {
         const struct notifier_vm *vm = vms->pdata[i - 1];
-        if (vm->is_gone && (vm->is_told || !notifier_runs(notifier_find(all, vm))))
+        if (vm->is_gone && (vm->is_notified || !notifier_runs(notifier_find(all, vm))))
             g_ptr_array_remove_index(notifier->vms, i - 1);
     }
 }
@@ -320,10 +320,10 @@ notifier_take_over(const vg_proxy_notifier *notifier, const struct vg_proxy_conf
         if (old->is_gone || strcmp(old->name, vm->name) != 0)
             continue;
         vm->uuid = g_strdup(old->uuid);
-        vm->told_ns = old->told_ns;
+        vm->notified_ns = old->notified_ns;
         vm->may_know = old->may_know;
         if (strcmp(old->address, vm->address) == 0) {
-            vm->is_told = old->is_told;
+            vm->is_notified = old->is_notified;
             vm->reason = g_strdup(old->reason);
             vm->id = old->id;
         }
@@ -391,12 +391,12 @@ vg_proxy_notifier_list(vg_proxy_notifier *notifier)
         guest->vm = g_strdup(vm->name);
         guest->uuid = g_strdup(vm->uuid ? vm->uuid : "");
         guest->address = g_strdup(vm->address);
-        guest->told = vm->is_told;
-        guest->told_ns = vm->is_told ? vm->told_ns : 0;
+        guest->told = vm->is_notified;
+        guest->told_ns = vm->is_notified ? vm->notified_ns : 0;
         guest->reason =
-            g_strdup(vm->is_told  ? ""
-                     : vm->reason ? vm->reason
-                                  : "libvirt has not reported yet whether it runs here");
+            g_strdup(vm->is_notified ? ""
+                     : vm->reason    ? vm->reason
+                                     : "libvirt has not reported yet whether it runs here");
         g_ptr_array_add(list, guest);
     }
     return list;
