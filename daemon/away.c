@@ -27,8 +27,8 @@
 #define AWAY_SET_NS (500 * VG_NS_PER_MS)
 
 /* The interval of clock checks, and the maximum time to wait for a disk at the end. */
-#define AWAY_LOOK_NS VG_NS_PER_S
-#define AWAY_END_NS  VG_NS_PER_S
+#define AWAY_CHECK_NS VG_NS_PER_S
+#define AWAY_END_NS   VG_NS_PER_S
 
 /* Both clocks are read again if more time than this passed between the reads. */
 #define AWAY_READ_NS   (20 * VG_NS_PER_MS)
@@ -91,7 +91,7 @@ away_how(const vg_away *away, const char *text)
 }
 
 static void
-away_tell(const vg_away *away)
+away_report(const vg_away *away)
 {
     const int64_t now_ns = vg_clock_realtime_ns();
     char text[128] = "";
@@ -116,7 +116,7 @@ away_tell(const vg_away *away)
 
 /* Reports if the clock was set since the last check. */
 static void
-away_look(vg_away *away)
+away_check(vg_away *away)
 {
     int64_t offset_ns;
 
@@ -139,11 +139,11 @@ away_run(vg_thread *self, void *arg)
 {
     vg_away *away = arg;
 
-    while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + AWAY_LOOK_NS)) {
+    while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + AWAY_CHECK_NS)) {
         away_beat(away);
         /* Writing may have taken long, so that vgpud is already ending. */
         if (!vg_thread_stopping(self))
-            away_look(away);
+            away_check(away);
     }
     away_note(away, AWAY_STOPPED);
     away_beat(away);
@@ -168,7 +168,7 @@ vg_away_new(const char *directory, vg_event_log *events)
                     "reason=\"%s\"",
                     path, g_strerror(errno));
     } else {
-        away_tell(away);
+        away_report(away);
         away_note(away, AWAY_RUNNING);
         away_beat(away);
     }

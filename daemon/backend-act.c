@@ -91,7 +91,7 @@ backend_act_take(vg_daemon_backend *backend, const vg_plan *plan)
 /* ---- the data of a check ---- */
 
 /* The data of a check. facts borrows from the other members. */
-struct act_look {
+struct act_check {
     vg_daemon_backend *backend;
     struct vg_act_rules rules;
     struct vg_policy_config policy;
@@ -105,14 +105,14 @@ struct act_look {
 };
 
 static void
-act_look_clear(struct act_look *look)
+act_check_clear(struct act_check *check)
 {
-    vg_acts_state_clear(&look->state);
-    act_moves_clear(&look->moves);
-    g_clear_pointer(&look->notes, g_ptr_array_unref);
-    g_free(look->stopped);
-    vg_snapshot_free(look->snapshot);
-    vg_plan_free(look->plan);
+    vg_acts_state_clear(&check->state);
+    act_moves_clear(&check->moves);
+    g_clear_pointer(&check->notes, g_ptr_array_unref);
+    g_free(check->stopped);
+    vg_snapshot_free(check->snapshot);
+    vg_plan_free(check->plan);
 }
 
 static int
@@ -127,10 +127,10 @@ act_minute_of_week(int64_t now_ns)
 
 /* Returns why no automatic move may start, whatever the plan, or NULL. */
 static char *
-act_why_stopped(const struct act_look *look)
+act_why_stopped(const struct act_check *check)
 {
-    const struct vg_act_mark *pause = look->state.pause;
-    vg_daemon_backend *backend = look->backend;
+    const struct vg_act_mark *pause = check->state.pause;
+    vg_daemon_backend *backend = check->backend;
 
     if (pause)
         return g_strdup_printf(
@@ -143,13 +143,13 @@ act_why_stopped(const struct act_look *look)
 }
 
 static void
-act_read_hosts(struct act_look *look)
+act_read_hosts(struct act_check *check)
 {
-    g_autoptr(vg_view) view = vg_node_view(look->backend->parts.node);
+    g_autoptr(vg_view) view = vg_node_view(check->backend->parts.node);
 
-    look->notes = g_ptr_array_new_with_free_func(g_free);
+    check->notes = g_ptr_array_new_with_free_func(g_free);
     if (view->windows > 0)
-        look->snapshot = backend_gather(look->backend, view, look->notes);
+        check->snapshot = backend_gather(check->backend, view, check->notes);
 }
 
 static bool
@@ -167,20 +167,20 @@ act_has_vm_mode(const vg_snapshot *snapshot)
 
 /* Sets the facts for policy/acts.h. */
 static void
-act_set_facts(struct act_look *look)
+act_set_facts(struct act_check *check)
 {
-    const struct vg_act_mark *resume = look->state.resume;
+    const struct vg_act_mark *resume = check->state.resume;
 
-    look->facts.rules = &look->rules;
-    look->facts.policy = &look->policy;
-    look->facts.moves = look->moves.moves;
-    look->facts.unknown = look->moves.unknown;
-    look->facts.stopped = look->stopped;
-    look->facts.snapshot = look->snapshot;
-    look->facts.plan = look->plan;
-    look->facts.resumed_ns = resume ? resume->at_ns : 0;
-    look->facts.vms_act = look->backend->act->has_vm_mode;
-    look->facts.minute_of_week = act_minute_of_week(look->facts.now_ns);
+    check->facts.rules = &check->rules;
+    check->facts.policy = &check->policy;
+    check->facts.moves = check->moves.moves;
+    check->facts.unknown = check->moves.unknown;
+    check->facts.stopped = check->stopped;
+    check->facts.snapshot = check->snapshot;
+    check->facts.plan = check->plan;
+    check->facts.resumed_ns = resume ? resume->at_ns : 0;
+    check->facts.vms_act = check->backend->act->has_vm_mode;
+    check->facts.minute_of_week = act_minute_of_week(check->facts.now_ns);
 }
 
 /* ---- storing the decisions ---- */
@@ -197,15 +197,15 @@ act_text(const vg_acting *acting)
 }
 
 static int
-act_keep(struct act_look *look, int64_t revision, const char *before, GError **err)
+act_store(struct act_check *check, int64_t revision, const char *before, GError **err)
 {
-    vg_acting *acting = look->state.acting;
+    vg_acting *acting = check->state.acting;
     g_autofree char *now = act_text(acting);
 
     if (g_strcmp0(before, now) == 0)
         return 0;
     acting->at_ns = vg_clock_realtime_ns();
-    return vg_acts_write(look->backend->act->acts, revision, acting, err);
+    return vg_acts_write(check->backend->act->acts, revision, acting, err);
 }
 
 /* Raises an alert while the error budget is spent, and clears it. */
@@ -232,9 +232,9 @@ act_report_spent(vg_daemon_backend *backend, const vg_acting *acting)
 
 /* Records the automatic move and its plan in the audit log. No move starts without this entry. */
 static int
-act_audit(const struct act_look *look, const struct vg_act_move *move, GError **err)
+act_audit(const struct act_check *check, const struct vg_act_move *move, GError **err)
 {
-    const vg_acting *acting = look->state.acting;
+    const vg_acting *acting = check->state.acting;
     g_autofree char *object =
         move->undo_of ? g_strdup_printf("%s undoes %s", move->act, move->undo_of)
                       : g_strdup_printf("%s %s %s", move->act, acting->plan_id, acting->plan_hash);
@@ -251,14 +251,14 @@ act_audit(const struct act_look *look, const struct vg_act_move *move, GError **
         .count = 1,
     };
 
-    return vg_journal_audit(look->backend->parts.journal, &entry, err);
+    return vg_journal_audit(check->backend->parts.journal, &entry, err);
 }
 
 /* Stores the plan in this host's journal. Another host may have made it. */
 static int
-act_save_plan(const struct act_look *look, GError **err)
+act_save_plan(const struct act_check *check, GError **err)
 {
-    const vg_acting *acting = look->state.acting;
+    const vg_acting *acting = check->state.acting;
     int64_t made_ns = 0;
     const struct vg_saved_plan saved = {
         .id = acting->plan_id,
@@ -267,15 +267,15 @@ act_save_plan(const struct act_look *look, GError **err)
         .text = acting->plan,
     };
 
-    return vg_journal_save_plan(look->backend->parts.journal, &saved, &made_ns, err);
+    return vg_journal_save_plan(check->backend->parts.journal, &saved, &made_ns, err);
 }
 
 /* Returns the move to be reversed, or NULL. */
 static const struct vg_migration *
-act_find_undone(const struct act_look *look, const struct vg_act_move *move)
+act_find_undone(const struct act_check *check, const struct vg_act_move *move)
 {
-    for (guint i = 0; move->undo_of && i < look->moves.moves->len; i++) {
-        const struct vg_migration *other = look->moves.moves->pdata[i];
+    for (guint i = 0; move->undo_of && i < check->moves.moves->len; i++) {
+        const struct vg_migration *other = check->moves.moves->pdata[i];
         if (strcmp(other->id, move->undo_of) == 0)
             return other;
     }
@@ -284,10 +284,11 @@ act_find_undone(const struct act_look *look, const struct vg_act_move *move)
 
 /* Requests the move from its source. */
 static struct vg_migration *
-act_ask(const struct act_look *look, const struct vg_act_move *move, int64_t revision, GError **err)
+act_request(const struct act_check *check, const struct vg_act_move *move, int64_t revision,
+            GError **err)
 {
-    vg_daemon_backend *backend = look->backend;
-    const struct vg_migration *undone = act_find_undone(look, move);
+    vg_daemon_backend *backend = check->backend;
+    const struct vg_migration *undone = act_find_undone(check, move);
     g_autoptr(GPtrArray) no_gpus = g_ptr_array_new();
     g_autofree char *peer = NULL;
     bool known = false;
@@ -296,8 +297,8 @@ act_ask(const struct act_look *look, const struct vg_act_move *move, int64_t rev
         .to = move->to,
         .forward = true,
         .no_agent = undone && undone->no_agent,
-        .plan_id = move->undo_of ? NULL : look->state.acting->plan_id,
-        .plan_hash = move->undo_of ? NULL : look->state.acting->plan_hash,
+        .plan_id = move->undo_of ? NULL : check->state.acting->plan_id,
+        .plan_hash = move->undo_of ? NULL : check->state.acting->plan_hash,
         .undo_of = move->undo_of,
         .act = move->act,
         .act_revision = revision,
@@ -322,23 +323,24 @@ act_is_refusal(const GError *error)
 }
 
 static void
-act_start(const struct act_look *look, struct vg_act_move *move, int64_t revision)
+act_start(const struct act_check *check, struct vg_act_move *move, int64_t revision)
 {
-    struct backend_act *act = look->backend->act;
+    struct backend_act *act = check->backend->act;
     /* A repeated request may be refused because the first one has started the move. Each request
      * has its own audit entry, because a leader may have ended before it wrote the first. */
-    const bool again = move->asked_ns != look->facts.now_ns;
+    const bool again = move->asked_ns != check->facts.now_ns;
     g_autoptr(GError) error = NULL;
     g_autoptr(vg_migration) record = NULL;
 
-    if (act_audit(look, move, &error) < 0 || (!move->undo_of && act_save_plan(look, &error) < 0)) {
+    if (act_audit(check, move, &error) < 0 ||
+        (!move->undo_of && act_save_plan(check, &error) < 0)) {
         if (!again)
             vg_acts_refuse(move, error->message);
         vg_log_warn("an automatic move was not started act=%s vm=\"%s\" reason=\"%s\"", move->act,
                     move->vm, error->message);
         return;
     }
-    record = act_ask(look, move, revision, &error);
+    record = act_request(check, move, revision, &error);
     if (record) {
         move->step = VG_ACT_MOVING;
         g_free(move->move);
@@ -363,80 +365,80 @@ act_start(const struct act_look *look, struct vg_act_move *move, int64_t revisio
 
 /* Decides which moves start. The waiting plan is used if no other move is running. */
 static void
-act_decide(struct act_look *look, GPtrArray *start)
+act_decide(struct act_check *check, GPtrArray *start)
 {
-    struct backend_act *act = look->backend->act;
-    vg_acting *acting = look->state.acting;
+    struct backend_act *act = check->backend->act;
+    vg_acting *acting = check->state.acting;
 
-    vg_acts_step(&look->facts, acting, start);
+    vg_acts_step(&check->facts, acting, start);
     if (act->plan && vg_clock_monotonic_ns() - act->plan_ns > PLAN_AGE_NS)
         g_clear_pointer(&act->plan, vg_plan_free);
-    if (!act->plan || vg_acting_is_busy(acting) || !acting->acts || !look->snapshot)
+    if (!act->plan || vg_acting_is_busy(acting) || !acting->acts || !check->snapshot)
         return;
     g_autofree char *id = g_strdup_printf("act-%08x%08x", g_random_int(), g_random_int());
-    if (vg_acts_take(&look->facts, act->plan, id, acting) > 0) {
+    if (vg_acts_take(&check->facts, act->plan, id, acting) > 0) {
         vg_log_notice("a plan is being applied plan=%s act=%s moves=%u", act->plan->id, id,
                       acting->moves->len);
-        look->facts.plan = act->plan;
-        vg_acts_step(&look->facts, acting, start);
-        look->facts.plan = NULL;
+        check->facts.plan = act->plan;
+        vg_acts_step(&check->facts, acting, start);
+        check->facts.plan = NULL;
     }
     g_clear_pointer(&act->plan, vg_plan_free);
 }
 
 static int
-act_run(struct act_look *look, vg_leader *leader, int64_t revision, GError **err)
+act_run(struct act_check *check, vg_leader *leader, int64_t revision, GError **err)
 {
     g_autoptr(GPtrArray) start = g_ptr_array_new();
-    g_autofree char *before = act_text(look->state.acting);
+    g_autofree char *before = act_text(check->state.acting);
 
-    g_free(look->state.acting->host);
-    look->state.acting->host = g_strdup(vg_mover_host(look->backend->parts.mover));
-    act_decide(look, start);
-    if (act_keep(look, revision, before, err) < 0)
+    g_free(check->state.acting->host);
+    check->state.acting->host = g_strdup(vg_mover_host(check->backend->parts.mover));
+    act_decide(check, start);
+    if (act_store(check, revision, before, err) < 0)
         return -1;
-    act_report_spent(look->backend, look->state.acting);
+    act_report_spent(check->backend, check->state.acting);
     for (guint i = 0; i < start->len; i++) {
         struct vg_act_move *move = start->pdata[i];
         if (!vg_leader_may_act(leader, revision))
             return vg_error(err, VG_E_CONFLICT, "this host may no longer lead the cluster");
-        act_start(look, move, revision);
+        act_start(check, move, revision);
     }
-    return start->len > 0 ? act_keep(look, revision, NULL, err) : 0;
+    return start->len > 0 ? act_store(check, revision, NULL, err) : 0;
 }
 
 /* Reads only the necessary data, because each query goes to all hosts. */
 static int
-act_prepare(struct act_look *look, int64_t revision, GError **err)
+act_prepare(struct act_check *check, int64_t revision, GError **err)
 {
-    struct backend_act *act = look->backend->act;
+    struct backend_act *act = check->backend->act;
     int known = 0;
 
-    if (vg_acts_read(act->acts, &look->state, err) < 0)
+    if (vg_acts_read(act->acts, &check->state, err) < 0)
         return -1;
-    if (!look->state.acting)
-        look->state.acting = vg_record_new(&vg_acting_record);
-    backend_act_rules(look->backend, &look->rules);
-    backend_read_policy(look->backend, &look->policy);
-    const bool busy = vg_acting_is_busy(look->state.acting);
-    look->facts.now_ns = vg_clock_realtime_ns();
+    if (!check->state.acting)
+        check->state.acting = vg_record_new(&vg_acting_record);
+    backend_act_rules(check->backend, &check->rules);
+    backend_read_policy(check->backend, &check->policy);
+    const bool busy = vg_acting_is_busy(check->state.acting);
+    check->facts.now_ns = vg_clock_realtime_ns();
     if (busy || act->plan)
-        act_read_hosts(look);
-    if (look->snapshot)
-        act->has_vm_mode = act_has_vm_mode(look->snapshot);
-    if (busy || act->has_vm_mode || vg_acts_is_wanted(&look->rules, &look->policy))
-        known = act_past_read(act->past, look->backend, act->acts, revision, &look->moves, err);
+        act_read_hosts(check);
+    if (check->snapshot)
+        act->has_vm_mode = act_has_vm_mode(check->snapshot);
+    if (busy || act->has_vm_mode || vg_acts_is_wanted(&check->rules, &check->policy))
+        known = act_past_read(act->past, check->backend, act->acts, revision, &check->moves, err);
     else
-        look->moves.moves = g_ptr_array_new();
+        check->moves.moves = g_ptr_array_new();
     if (known < 0)
         return -1;
-    look->stopped = act_why_stopped(look);
-    if (busy && look->state.acting->plan)
-        look->plan =
-            vg_plan_from_json(look->state.acting->plan, strlen(look->state.acting->plan), err);
-    if (busy && look->state.acting->plan && !look->plan)
+    check->stopped = act_why_stopped(check);
+    if (busy && check->state.acting->plan)
+        check->plan =
+            vg_plan_from_json(check->state.acting->plan, strlen(check->state.acting->plan), err);
+    if (busy && check->state.acting->plan && !check->plan)
         return -1;
-    act_set_facts(look);
+    act_set_facts(check);
     return 0;
 }
 
@@ -445,19 +447,19 @@ backend_act_look(void *data, vg_leader *leader, int64_t revision)
 {
     vg_daemon_backend *backend = data;
     struct backend_act *act = backend->act;
-    struct act_look look = {.backend = backend};
+    struct act_check check = {.backend = backend};
     g_autoptr(GError) error = NULL;
 
     if (act->revision == revision && vg_clock_monotonic_ns() < act->next_ns)
         return;
-    if (act_prepare(&look, revision, &error) < 0 || act_run(&look, leader, revision, &error) < 0)
+    if (act_prepare(&check, revision, &error) < 0 || act_run(&check, leader, revision, &error) < 0)
         vg_log_warn_limited("automatic moves cannot start at the moment reason=\"%s\"",
                             error->message);
     else
         act->revision = revision;
-    const bool busy = look.state.acting && vg_acting_is_busy(look.state.acting);
+    const bool busy = check.state.acting && vg_acting_is_busy(check.state.acting);
     act->next_ns = vg_clock_monotonic_ns() + (busy || error ? BUSY_NS : REST_NS);
-    act_look_clear(&look);
+    act_check_clear(&check);
 }
 
 /* ---- what the API calls ---- */

@@ -156,7 +156,7 @@ backend_end_drain(void *data, const char *host, const char *asked_by, GError **e
 }
 
 static bool
-drain_is_told(vg_daemon_backend *backend, const char *host)
+drain_is_marked(vg_daemon_backend *backend, const char *host)
 {
     g_autoptr(GHashTable) drained = backend_drained(backend);
 
@@ -179,7 +179,7 @@ backend_check_target(vg_daemon_backend *backend, const struct vg_migration *migr
     /* The target's vgpud knows first that the host is no longer in maintenance. If it does not
      * exist or does not answer, etcd decides, and the move itself detects other problems. */
     if (!drain &&
-        (g_error_matches(no, VG_ERROR, VG_E_NOT_FOUND) || !drain_is_told(backend, migration->to)))
+        (g_error_matches(no, VG_ERROR, VG_E_NOT_FOUND) || !drain_is_marked(backend, migration->to)))
         return 0;
     return vg_error(err, VG_E_REFUSED,
                     "host '%s' is in maintenance and accepts no VMs; `vgpuctl host undrain %s` "

@@ -217,8 +217,8 @@ moves_begin_here(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
 
 /* Forwards the request to the peer that has the VM. */
 static struct vg_migration *
-moves_ask_owner(vg_daemon_backend *backend, const struct moves_asked *asked, char **ret_peer,
-                GError **err)
+moves_forward(vg_daemon_backend *backend, const struct moves_asked *asked, char **ret_peer,
+              GError **err)
 {
     struct vg_peer_info *owner = moves_forward_to(backend, asked->request, err);
     struct vg_migration *migration = owner ? moves_pass_on(backend, asked, owner->name, err) : NULL;
@@ -261,7 +261,7 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
     case VG_ROUTE_HERE:
         return moves_begin_here(backend, vm, &asked, ret_known, err);
     case VG_ROUTE_OWNER:
-        return moves_ask_owner(backend, &asked, ret_peer, err);
+        return moves_forward(backend, &asked, ret_peer, err);
     case VG_ROUTE_AGAIN:
         migration = moves_pass_on(backend, &asked, peer, err);
         if (migration)

@@ -76,7 +76,7 @@ plans_note_proposed(vg_daemon_backend *backend, const vg_plan *plan)
 }
 
 static void
-plans_tell(vg_daemon_backend *backend, const vg_plan *plan)
+plans_publish(vg_daemon_backend *backend, const vg_plan *plan)
 {
     json_object *data = json_object_new_object();
 
@@ -163,7 +163,7 @@ plans_make(void *data, const vg_view *view, const char *rule_name, const char *f
         return NULL;
     plans_note_proposed(backend, plan);
     if (*ret_made_ns == now_ns) {
-        plans_tell(backend, plan);
+        plans_publish(backend, plan);
         vg_trace_plan(plan);
     }
     return g_steal_pointer(&plan);

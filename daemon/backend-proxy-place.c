@@ -47,8 +47,8 @@ place_list_hosts(vg_daemon_backend *backend)
 
 /* Lists the sockets of a host. Fails with VG_E_NOT_FOUND if the cluster has no such host. */
 static int
-place_ask_host(vg_daemon_backend *backend, const char *host, struct vg_proxy_choice *asked,
-               GError **err)
+place_list_host(vg_daemon_backend *backend, const char *host, struct vg_proxy_choice *asked,
+                GError **err)
 {
     const char *own = vg_mover_host(backend->parts.mover);
     struct vg_peer_info *peer =
@@ -80,20 +80,20 @@ backend_list_proxies_of(void *data, const char *host, GError **err)
     if (!host)
         return backend_list_proxies(data, err);
     GPtrArray *sockets =
-        place_ask_host(data, host, &asked, err) == 0 ? g_steal_pointer(&asked.sockets) : NULL;
+        place_list_host(data, host, &asked, err) == 0 ? g_steal_pointer(&asked.sockets) : NULL;
     vg_proxy_choice_clear(&asked);
     return sockets;
 }
 
 /* Lists the sockets of "HOST/GPU". */
 static int
-place_ask_both(vg_daemon_backend *backend, const char *name, struct vg_proxy_choice *asked,
-               GError **err)
+place_list_both(vg_daemon_backend *backend, const char *name, struct vg_proxy_choice *asked,
+                GError **err)
 {
     const char *slash = strchr(name, '/');
     g_autofree char *host = g_strndup(name, (size_t)(slash - name));
 
-    if (place_ask_host(backend, host, asked, err) < 0 ||
+    if (place_list_host(backend, host, asked, err) < 0 ||
         vg_proxy_choice_keep_gpu(asked, slash + 1, err) < 0)
         return -1;
     char *what = g_strdup_printf("GPU '%s' of %s", slash + 1, asked->what);
@@ -104,7 +104,8 @@ place_ask_both(vg_daemon_backend *backend, const char *name, struct vg_proxy_cho
 
 /* Lists the sockets of a GPU on this host, or of a host. */
 static int
-place_ask(vg_daemon_backend *backend, const char *name, struct vg_proxy_choice *asked, GError **err)
+place_list(vg_daemon_backend *backend, const char *name, struct vg_proxy_choice *asked,
+           GError **err)
 {
     const char *own = vg_mover_host(backend->parts.mover);
     struct vg_peer_info *peer = vg_peers_find(backend->parts.peers, name);
@@ -119,7 +120,7 @@ place_ask(vg_daemon_backend *backend, const char *name, struct vg_proxy_choice *
                         "'%s' is the name of both a GPU of this host and a host: use HOST/GPU",
                         name);
     if (is_host)
-        return place_ask_host(backend, name, asked, err);
+        return place_list_host(backend, name, asked, err);
     if (is_gpu) {
         asked->sockets = g_steal_pointer(&here);
         asked->host = g_strdup(own);
@@ -127,7 +128,7 @@ place_ask(vg_daemon_backend *backend, const char *name, struct vg_proxy_choice *
         return vg_proxy_choice_keep_gpu(asked, name, err);
     }
     if (strchr(name, '/'))
-        return place_ask_both(backend, name, asked, err);
+        return place_list_both(backend, name, asked, err);
     g_autofree char *gpus = here ? vg_proxy_choice_list_gpus(here) : g_strdup(error->message);
     g_autofree char *hosts = place_list_hosts(backend);
     return vg_error(
@@ -141,7 +142,7 @@ backend_find_place(vg_daemon_backend *backend, const struct vg_inv_vm *vm, const
                    struct vg_proxy_move *move, GError **err)
 {
     struct vg_proxy_choice asked = {.sockets = NULL};
-    int status = place_ask(backend, name, &asked, err);
+    int status = place_list(backend, name, &asked, err);
 
     if (status == 0)
         status = vg_proxy_choice_choose(&asked, vm->name, vm->uuid, move, err);

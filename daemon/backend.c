@@ -127,7 +127,8 @@ get_status(void *data)
 }
 
 static void
-tell_setup(const struct vg_daemon_config *config, bool replay, struct vg_daemon_stats *ret)
+backend_report_setup(const struct vg_daemon_config *config, bool replay,
+                     struct vg_daemon_stats *ret)
 {
     g_strlcpy(ret->store_directory, config->directory, sizeof(ret->store_directory));
     ret->raw_days = config->raw_days;
@@ -175,7 +176,7 @@ get_stats(void *data, struct vg_daemon_stats *ret)
     ret->reloads = backend->reloads;
     ret->reload_failures = backend->reload_failures;
     if (backend->access)
-        tell_setup(backend->access, view->replay, ret);
+        backend_report_setup(backend->access, view->replay, ret);
 }
 
 static GArray *

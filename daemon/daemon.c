@@ -99,7 +99,7 @@ struct daemon {
 /* ---- configuration ---- */
 
 static void
-tell_reload(struct daemon *daemon, bool done, const char *text)
+daemon_report_reload(struct daemon *daemon, bool done, const char *text)
 {
     json_object *data = json_object_new_object();
 
@@ -150,7 +150,7 @@ reload(struct daemon *daemon)
         g_auto(GStrv) mistakes = g_strsplit(error->message, "\n", -1);
         for (size_t i = 0; mistakes[i]; i++)
             vg_log_err("configuration remains unchanged reason=\"%s\"", mistakes[i]);
-        tell_reload(daemon, false, error->message);
+        daemon_report_reload(daemon, false, error->message);
         sd_notify(0, "READY=1");
         return;
     }
@@ -189,7 +189,7 @@ reload(struct daemon *daemon)
         vg_log_notice("configuration reloaded at_next_start=\"%s\"", waiting);
     else
         vg_log_notice("configuration reloaded");
-    tell_reload(daemon, kept->len == 0, kept->len > 0 ? kept->str : waiting);
+    daemon_report_reload(daemon, kept->len == 0, kept->len > 0 ? kept->str : waiting);
     sd_notify(0, "READY=1");
 }
 

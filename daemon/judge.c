@@ -14,7 +14,7 @@
 
 #define VG_LOG_TAG "judge"
 
-#define LOOK_NS (3 * VG_NS_PER_S)
+#define CHECK_NS (3 * VG_NS_PER_S)
 
 /* Older moves are not judged, as their steps may have expired. */
 #define PAST_NS (86400 * VG_NS_PER_S)
@@ -44,7 +44,7 @@ struct vg_judge {
     /* Only the thread uses these members. */
     GHashTable *tries; /* move id -> number of failed attempts to read its figures */
     int64_t next_ns;   /* epoch, the time of the next check; INT64_MAX if no move needs one */
-    bool has_looked;
+    bool has_checked;
     unsigned ends; /* vg_mover_ends() at the last check */
 };
 
@@ -184,8 +184,8 @@ judge_add_others(const struct vg_judge *judge, struct vg_verdict_question *quest
 }
 
 static void
-judge_ask(const struct vg_judge *judge, const struct judge_case *one,
-          const struct judge_times *times, struct vg_verdict_question *question)
+judge_query(const struct vg_judge *judge, const struct judge_case *one,
+            const struct judge_times *times, struct vg_verdict_question *question)
 {
     question->predicted = true;
     for (guint i = 0; i < one->moves->len; i++) {
@@ -230,20 +230,20 @@ judge_lacks_host(const struct vg_verdict_question *question)
 /* ---- judging ---- */
 
 static void
-judge_want_look(struct vg_judge *judge, int64_t in_ns)
+judge_want_check(struct vg_judge *judge, int64_t in_ns)
 {
     judge->next_ns = MIN(judge->next_ns, vg_clock_realtime_ns() + in_ns);
 }
 
 static void
-judge_keep(struct vg_judge *judge, const struct vg_migration *move,
-           const struct vg_move_verdict *verdict)
+judge_store(struct vg_judge *judge, const struct vg_migration *move,
+            const struct vg_move_verdict *verdict)
 {
     g_autoptr(GError) error = NULL;
 
     if (vg_journal_save_outcome(judge->parts.journal, move->id, NULL, verdict, &error) < 0) {
         vg_log_warn_limited("cannot store a verdict id=%s reason=\"%s\"", move->id, error->message);
-        judge_want_look(judge, LOOK_NS);
+        judge_want_check(judge, CHECK_NS);
         return;
     }
     vg_log_notice("move judged id=%s vm=\"%s\" verdict=%s reason=\"%s\"", move->id, move->vm,
@@ -263,7 +263,7 @@ judge_may_wait(struct vg_judge *judge, const struct vg_migration *move, int64_t 
     g_hash_table_replace(judge->tries, g_strdup(move->id), GUINT_TO_POINTER(tries));
     if (tries >= TRIES_MIN && vg_clock_realtime_ns() >= due_ns + TRIES_LENGTH * length_ns)
         return false;
-    judge_want_look(judge, tries < TRIES_MIN ? LOOK_NS : AGAIN_NS);
+    judge_want_check(judge, tries < TRIES_MIN ? CHECK_NS : AGAIN_NS);
     return true;
 }
 
@@ -281,10 +281,10 @@ judge_one(struct vg_judge *judge, const struct judge_case *one,
                                            .gpu_weight = settings->gpu_weight};
     const int64_t left_ns = due_ns - vg_clock_realtime_ns();
     if (left_ns > 0) {
-        judge_want_look(judge, left_ns);
+        judge_want_check(judge, left_ns);
         return;
     }
-    judge_ask(judge, one, &times, &question);
+    judge_query(judge, one, &times, &question);
     if ((one->missing || judge_lacks_host(&question)) &&
         judge_may_wait(judge, one->move, due_ns, times.length_ns))
         return;
@@ -296,7 +296,7 @@ judge_one(struct vg_judge *judge, const struct judge_case *one,
     }
     verdict->judged_ns = vg_clock_realtime_ns();
     verdict->seconds = times.length_ns / VG_NS_PER_S;
-    judge_keep(judge, one->move, verdict);
+    judge_store(judge, one->move, verdict);
 }
 
 static bool
@@ -307,7 +307,7 @@ judge_wants(const struct vg_migration *move, int64_t now_ns)
 }
 
 static void
-judge_look(struct vg_judge *judge)
+judge_check(struct vg_judge *judge)
 {
     struct vg_judge_settings settings;
     const unsigned ends = vg_mover_ends(judge->parts.mover);
@@ -317,7 +317,7 @@ judge_look(struct vg_judge *judge)
     if (!moves)
         return;
     judge->parts.settings(judge->parts.data, &settings);
-    judge->has_looked = true;
+    judge->has_checked = true;
     judge->next_ns = INT64_MAX;
     judge->ends = ends;
     for (guint i = 0; i < moves->len && !vg_thread_stopping(judge->thread); i++) {
@@ -341,10 +341,10 @@ judge_run(vg_thread *self, void *arg)
     pthread_mutex_lock(&judge->lock); /* held until `thread` is set */
     pthread_mutex_unlock(&judge->lock);
     do {
-        if (!judge->has_looked || judge->next_ns <= vg_clock_realtime_ns() ||
+        if (!judge->has_checked || judge->next_ns <= vg_clock_realtime_ns() ||
             judge->ends != vg_mover_ends(judge->parts.mover))
-            judge_look(judge);
-    } while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + LOOK_NS));
+            judge_check(judge);
+    } while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + CHECK_NS));
 }
 
 /* ---- the public side ---- */

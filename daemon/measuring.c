@@ -54,8 +54,8 @@ measuring_event(const char *what)
 }
 
 static void
-measuring_take_who(vg_measuring *measuring, const struct vg_provenance *provenance,
-                   int64_t begin_ns)
+measuring_take_users(vg_measuring *measuring, const struct vg_provenance *provenance,
+                     int64_t begin_ns)
 {
     const struct vg_measured *who = &provenance->measures[VG_MEASURE_LOST_TO];
     json_object *data;
@@ -94,7 +94,7 @@ vg_measuring_take(vg_measuring *measuring, const struct vg_gathered *gathered)
                     provenance->gpu_missed, begin_ns);
     if (measuring->replay)
         return;
-    measuring_take_who(measuring, provenance, begin_ns);
+    measuring_take_users(measuring, provenance, begin_ns);
     if (measuring->ended_ns > 0 && end_ns < measuring->ended_ns - MEASURING_BACK_NS) {
         json_object *data = measuring_event("stored-ahead");
         vg_json_add_int64(data, "since_ns", end_ns);
@@ -105,7 +105,7 @@ vg_measuring_take(vg_measuring *measuring, const struct vg_gathered *gathered)
 }
 
 static void
-measuring_tell_expired(vg_measuring *measuring, const struct vg_store_health *health)
+measuring_report_expired(vg_measuring *measuring, const struct vg_store_health *health)
 {
     for (int i = 0; i < VG_STORED_MAX; i++) {
         if (health->expired_ns[i] == measuring->expired_ns[i])
@@ -124,7 +124,7 @@ vg_measuring_watch(vg_measuring *measuring)
     struct vg_store_health health;
 
     vg_store_read_health(measuring->store, &health);
-    measuring_tell_expired(measuring, &health);
+    measuring_report_expired(measuring, &health);
     if (health.state == measuring->store_state)
         return;
     measuring->store_state = health.state;

@@ -71,7 +71,7 @@ struct vg_node {
     uint64_t seq;
     atomic_bool maintenance;
     _Atomic int64_t proxy_stop_ns; /* a mean, or 0 if none was measured */
-    bool told_maintenance;         /* the state in the newest view */
+    bool published_maintenance;    /* the state in the newest view */
     pthread_mutex_t lock;          /* protects view */
     vg_view *view;
 };
@@ -242,8 +242,8 @@ make_snapshot(vg_node *node, const vg_inventory *inventory, const GPtrArray *tak
     g_autoptr(GError) error = NULL;
 
     vg_inventory_describe(inventory, taken, host);
-    node->told_maintenance = atomic_load(&node->maintenance);
-    host->maintenance = node->told_maintenance;
+    node->published_maintenance = atomic_load(&node->maintenance);
+    host->maintenance = node->published_maintenance;
     host->proxy_stop_ns = atomic_load(&node->proxy_stop_ns);
     host->store_bytes = node_store_bytes(node);
     host->names_gpus = host->takes_acts = !node->replay;
@@ -302,7 +302,7 @@ make_view(vg_node *node)
 }
 
 static void
-tell_view(vg_node *node, const vg_view *view)
+node_report_view(vg_node *node, const vg_view *view)
 {
     json_object *data = json_object_new_object();
 
@@ -324,7 +324,7 @@ publish(vg_node *node)
     pthread_mutex_unlock(&node->lock);
     vg_trace_scores(old, view);
     if (old && old->windows != view->windows)
-        tell_view(node, view);
+        node_report_view(node, view);
     vg_view_unref(old);
     node->unpublished = false;
     node->published_at_ns = vg_clock_monotonic_ns();
@@ -387,7 +387,7 @@ vg_node_restore_alert(vg_node *node, const struct vg_active_alert *alert)
 }
 
 static void
-tell_vms(vg_node *node, const char *what, const GPtrArray *vms)
+node_report_vms(vg_node *node, const char *what, const GPtrArray *vms)
 {
     for (guint i = 0; i < vms->len; i++) {
         const struct vg_vm_sample *vm = vms->pdata[i];
@@ -397,15 +397,15 @@ tell_vms(vg_node *node, const char *what, const GPtrArray *vms)
 
 /* Publishes a view before it reports VMs, so that a client can query a reported VM. */
 static void
-tell_changes(vg_node *node, const struct vg_window *before, const struct vg_window *now)
+node_report_changes(vg_node *node, const struct vg_window *before, const struct vg_window *now)
 {
     g_autoptr(GPtrArray) gone = only_in(before, now);
     g_autoptr(GPtrArray) seen = only_in(now, before);
 
     if (gone->len + seen->len > 0)
         publish(node);
-    tell_vms(node, "gone", gone);
-    tell_vms(node, "seen", seen);
+    node_report_vms(node, "gone", gone);
+    node_report_vms(node, "seen", seen);
 }
 
 /* Traces a new maximum of the store's queue. The queue grows only in this thread. */
@@ -466,7 +466,7 @@ take_window(vg_node *node, struct vg_gathered *take_gathered)
     node->newest = *take_gathered;
     node->closed_at_ns = vg_clock_monotonic_ns();
     node->unpublished = true;
-    tell_changes(node, &before, window);
+    node_report_changes(node, &before, window);
     vg_alerts_step(node->alerts, window, take_gathered->clock_offset_ns, vg_vm_names_find_sample,
                    node->names, vg_alert_report, node->events);
     vg_window_clear(&before);
@@ -590,7 +590,7 @@ vg_node_tick(vg_node *node)
     take_complete(node, now_of_windows(node));
     node_restore_days(node);
     /* Publish this even if nothing is measured any more. */
-    node->unpublished |= atomic_load(&node->maintenance) != node->told_maintenance;
+    node->unpublished |= atomic_load(&node->maintenance) != node->published_maintenance;
     publish_if_due(node);
 }
 

@@ -260,7 +260,7 @@ reason_of(const struct member *member)
 }
 
 static void
-supervisor_tell_state(const struct member *member)
+supervisor_report_state(const struct member *member)
 {
     bool bad = member->hangs || member->state == VG_COLLECTOR_FAILED ||
                member->state == VG_COLLECTOR_DEGRADED;
@@ -312,7 +312,7 @@ take_status(vg_supervisor *supervisor, struct member *member, struct vg_report *
         g_ptr_array_unref(member->sources);
     member->sources = g_steal_pointer(&report->sources);
     pthread_mutex_unlock(&supervisor->lock);
-    supervisor_tell_state(member);
+    supervisor_report_state(member);
     vg_report_free(report);
 }
 
@@ -347,7 +347,7 @@ vg_supervisor_watch(vg_supervisor *supervisor)
         member->hangs = hangs;
         member->since_ns = vg_clock_realtime_ns();
         pthread_mutex_unlock(&supervisor->lock);
-        supervisor_tell_state(member);
+        supervisor_report_state(member);
     }
 }
 
