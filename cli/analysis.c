@@ -20,7 +20,7 @@ analysis_on_tick(void *data)
 }
 
 static void
-tell_request(void *data, const struct vg_gpu_life *life)
+analysis_report_request(void *data, const struct vg_gpu_life *life)
 {
     const struct run *run = data;
 
@@ -57,7 +57,7 @@ run_analysis(struct vg_analysis *analysis, const struct vg_analysis_options *opt
         .window_ns = options->window_ns,
         .tasks = options->tasks,
         .tick = analysis_on_tick,
-        .on_request = options->on_request ? tell_request : NULL,
+        .on_request = options->on_request ? analysis_report_request : NULL,
         .data = &run,
         .watch = options->watch,
     };

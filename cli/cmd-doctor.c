@@ -29,7 +29,7 @@ static const struct vg_column check_columns[] = {
 
 /* Returns a state's name in the table. */
 static const char *
-doctor_word(const char *state)
+doctor_state_name(const char *state)
 {
     static const char *const words[] = {
         [VG_HEALTH_OK] = "OK",
@@ -62,7 +62,7 @@ doctor_rows(json_object *checks, enum vg_output_format format)
         vg_json_add_string(row, "details", details);
         if (format == VG_OUTPUT_TABLE) {
             const char *state = json_object_get_string(vg_output_member(row, "state"));
-            vg_json_add_string(row, "state", doctor_word(state));
+            vg_json_add_string(row, "state", doctor_state_name(state));
         }
     }
     return rows;
@@ -118,7 +118,7 @@ doctor_has_gpu(json_object *vm)
 /* Queries the guest of a VM with a GPU for its driver. A VM that has left, or that libvirt does not
  * know, has no GPU. */
 static void
-doctor_ask_guest(vg_client *client, const char *id, json_object *checks)
+doctor_query_guest(vg_client *client, const char *id, json_object *checks)
 {
     static const char *const vm_lists[] = {"lost_to", NULL};
     static const char *const movable_lists[] = {"devices", NULL};
@@ -134,7 +134,7 @@ doctor_ask_guest(vg_client *client, const char *id, json_object *checks)
 
 /* An unresponsive guest takes 20 seconds, so the remaining guests are skipped after some time. */
 static void
-doctor_ask_guests(vg_client *client, json_object *checks)
+doctor_query_guests(vg_client *client, json_object *checks)
 {
     const int64_t until_ns = vg_clock_monotonic_ns() + GUESTS_NS;
     g_autoptr(json_object) vms = NULL;
@@ -149,7 +149,7 @@ doctor_ask_guests(vg_client *client, json_object *checks)
         json_object *vm = json_object_array_get_idx(vms, i);
         const char *id = json_object_get_string(vg_output_member(vm, "id"));
         if (id)
-            doctor_ask_guest(client, id, checks);
+            doctor_query_guest(client, id, checks);
     }
     if (i < vg_output_length(vms))
         vg_doctor_add(checks, "guests", VG_HEALTH_LACKS, NULL,
@@ -162,8 +162,8 @@ doctor_ask_guests(vg_client *client, json_object *checks)
 /* Queries vgpud. Returns false and sets *err if it does not answer. socket is that of this
  * machine's vgpud, or NULL. */
 static bool
-doctor_ask(const struct vg_remote_args *remote, const char *socket, json_object *checks,
-           GError **err)
+doctor_query(const struct vg_remote_args *remote, const char *socket, json_object *checks,
+             GError **err)
 {
     static const char *const host_lists[] = {"parts", NULL};
     static const char *const peer_lists[] = {"items", NULL};
@@ -193,7 +193,7 @@ doctor_ask(const struct vg_remote_args *remote, const char *socket, json_object 
         vg_doctor_add(checks, "proxy", VG_HEALTH_BROKEN, NULL, "%s", proxies_error->message);
     else
         vg_doctor_read_proxies(checks, proxies);
-    doctor_ask_guests(client, checks);
+    doctor_query_guests(client, checks);
     return true;
 }
 
@@ -208,7 +208,7 @@ doctor_run(const struct vg_online_args *args)
         return vg_cli_fail(error);
     g_autofree char *socket = g_strdup(vg_remote_value(&where, VG_REMOTE_SOCKET));
     vg_remote_clear(&where);
-    const bool reached = doctor_ask(&args->remote, socket, checks, &why);
+    const bool reached = doctor_query(&args->remote, socket, checks, &why);
     if (!reached)
         vg_doctor_add(checks, "vgpud", VG_HEALTH_BROKEN, NULL, "%s", why->message);
     if (!reached && socket)

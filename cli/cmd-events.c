@@ -58,7 +58,7 @@ static const struct argp_option options[] = {
 
 /* Returns whether a comma-separated list contains a word. */
 static bool
-events_has_word(const char *list, const char *word)
+events_list_has(const char *list, const char *word)
 {
     g_auto(GStrv) words = g_strsplit(list, ",", -1);
 
@@ -296,7 +296,7 @@ events_print_page(struct events_args *args, json_object *page, GError **err)
 /* Prints stored events, page by page, and sets args->at to the position for the stream. start is
  * the path of the first page. */
 static int
-events_print_kept(struct events_args *args, vg_client *client, const char *start, GError **err)
+events_print_stored(struct events_args *args, vg_client *client, const char *start, GError **err)
 {
     static const char *const lists[] = {"items", NULL};
     g_autofree char *next = NULL;
@@ -331,7 +331,7 @@ events_print_after(struct events_args *args, vg_client *client, const char *id, 
     g_autoptr(GError) error = NULL;
 
     vg_online_add_parameter(path, "from", id);
-    if (events_print_kept(args, client, path->str, &error) == 0)
+    if (events_print_stored(args, client, path->str, &error) == 0)
         return 0;
     if (!g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND) &&
         !g_error_matches(error, VG_ERROR, VG_E_INVALID)) {
@@ -351,7 +351,7 @@ events_begin(struct events_args *args, vg_client *client, GError **err)
     g_autoptr(GString) path = g_string_new("/v1/events");
 
     if (args->after && strcmp(args->after, "0") != 0 &&
-        events_has_word(args->wanted, VG_HAPPENING_WINDOW)) {
+        events_list_has(args->wanted, VG_HAPPENING_WINDOW)) {
         args->at = g_strdup(args->after);
         return 0;
     }
@@ -360,17 +360,17 @@ events_begin(struct events_args *args, vg_client *client, GError **err)
     if (!args->after && !args->when.since && !args->when.until) {
         /* Query only the current position. */
         g_string_append(path, "?until=0");
-        return events_print_kept(args, client, path->str, err);
+        return events_print_stored(args, client, path->str, err);
     }
     if (vg_when_add(path, &args->when, err) < 0)
         return -1;
-    return events_print_kept(args, client, path->str, err);
+    return events_print_stored(args, client, path->str, err);
 }
 
 /* ---- following ---- */
 
 static void
-events_tell_return(const struct events_args *args, const char *before)
+events_report_return(const struct events_args *args, const char *before)
 {
     const char *old = before ? strrchr(before, '-') : NULL;
     /* If windows are requested, the stream itself reports a restart. */
@@ -401,13 +401,13 @@ events_come_back(struct events_args *args, vg_client *client, GError **err)
             return -1;
         }
     }
-    if (events_has_word(args->wanted, VG_HAPPENING_WINDOW)) {
-        events_tell_return(args, before);
+    if (events_list_has(args->wanted, VG_HAPPENING_WINDOW)) {
+        events_report_return(args, before);
         return 0;
     }
     GError *failed = NULL;
     if (events_print_after(args, client, before, &failed) == 0) {
-        events_tell_return(args, before);
+        events_report_return(args, before);
         return 0;
     }
     /* vgpud has stopped again. */

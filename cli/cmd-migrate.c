@@ -47,7 +47,7 @@ migrate_add_plan(vg_client *client, const char *plan, json_object *body, GError 
 }
 
 static int
-migrate_ask(const struct migrate_args *args, vg_client *client, json_object *body, GError **err)
+migrate_send(const struct migrate_args *args, vg_client *client, json_object *body, GError **err)
 {
     g_autofree char *key = args->key ? g_strdup(args->key) : g_uuid_string_random();
     g_auto(vg_follow) follow = {0};
@@ -84,7 +84,7 @@ migrate_run(void *data, vg_client *client, GError **err)
     if (args->plan && migrate_add_plan(client, args->plan, body, err) < 0)
         return -1;
     vg_follow_catch_begin(client);
-    int status = migrate_ask(args, client, body, err);
+    int status = migrate_send(args, client, body, err);
     vg_follow_catch_end();
     return status;
 }

@@ -62,7 +62,7 @@ migration_add_state(json_object *row, const char *state)
 }
 
 static void
-migration_add_words(json_object *row)
+migration_add_text(json_object *row)
 {
     const int64_t stood_ns = json_object_get_int64(vg_output_member(row, "standstill_ns"));
     g_autofree char *stood = stood_ns > 0 ? vg_move_text_time(stood_ns) : NULL;
@@ -88,7 +88,7 @@ migration_add_words(json_object *row)
 
 /* Reports the hosts whose moves are missing from the list. */
 static void
-migration_tell_unknown(json_object *document)
+migration_report_unknown(json_object *document)
 {
     json_object *unknown = vg_output_member(document, "unknown");
 
@@ -113,7 +113,7 @@ migration_list_of_all(const struct migration_args *args, vg_client *client, GErr
     vg_online_add_parameter(path, "active", args->active ? "true" : NULL);
     if (vg_client_get(client, path->str, lists, &document, err) < 0)
         return NULL;
-    migration_tell_unknown(document);
+    migration_report_unknown(document);
     return json_object_get(vg_output_member(document, "items"));
 }
 
@@ -132,7 +132,7 @@ migration_list(void *data, vg_client *client, GError **err)
         return -1;
     g_autoptr(json_object) rows = vg_online_rows(items);
     for (size_t i = 0; i < json_object_array_length(rows); i++)
-        migration_add_words(json_object_array_get_idx(rows, i));
+        migration_add_text(json_object_array_get_idx(rows, i));
     g_autoptr(json_object) waiting = vg_policy_acts_waiting(client);
     const struct vg_table tables[] = {
         {NULL, rows, list_columns, G_N_ELEMENTS(list_columns),

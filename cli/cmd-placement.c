@@ -131,7 +131,7 @@ print_apply(const char *id)
 
 /* Requests a plan from the running vgpud. */
 static vg_plan *
-ask_daemon(const struct placement_args *args, GError **err)
+placement_query_daemon(const struct placement_args *args, GError **err)
 {
     g_autoptr(vg_client) client = vg_client_new(&args->state.remote, err);
     g_autoptr(json_object) body = json_object_new_object();
@@ -181,7 +181,8 @@ placement(struct placement_args *args, GError **err)
         return -1;
     if (args->explain)
         return vg_explain_vm(snapshot, &args->state.config, args->explain, args->state.format, err);
-    g_autoptr(vg_plan) plan = online ? ask_daemon(args, err) : plan_offline(args, snapshot, err);
+    g_autoptr(vg_plan) plan =
+        online ? placement_query_daemon(args, err) : plan_offline(args, snapshot, err);
     if (!plan)
         return -1;
     return args->detailed_exitcode && plan->verdict == VG_PLAN_CHANGES ? VG_EXIT_CHANGES

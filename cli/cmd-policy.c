@@ -114,7 +114,7 @@ policy_add_move(json_object *rows, GHashTable *groups, json_object *move)
 
 /* Adds the text of the sums, unless no move was compared. */
 static void
-policy_add_words(json_object *row)
+policy_add_text(json_object *row)
 {
     static const char *const names[][2] = {{"predicted", "predicted_ns_per_s"},
                                            {"achieved", "achieved_ns_per_s"}};
@@ -190,7 +190,7 @@ policy_report(void *data, vg_client *client, GError **err)
             policy_add_move(rows, groups, move);
     }
     for (size_t i = 0; i < json_object_array_length(rows); i++)
-        policy_add_words(json_object_array_get_idx(rows, i));
+        policy_add_text(json_object_array_get_idx(rows, i));
     const struct vg_table table = {
         "Moves by rule. Gains are in cores; OF is the number of plan groups that they include.",
         rows, report_columns, G_N_ELEMENTS(report_columns), "no VM was moved in that period"};

@@ -206,7 +206,7 @@ proxy_is_text(const struct proxy_args *args)
 
 /* Prints the place that was chosen for a name. */
 static void
-proxy_tell_choice(const struct proxy_args *args, json_object *document)
+proxy_print_choice(const struct proxy_args *args, json_object *document)
 {
     const char *why = json_object_get_string(vg_output_member(document, "why"));
     const char *to = json_object_get_string(vg_output_member(document, "to"));
@@ -235,7 +235,7 @@ proxy_move(void *data, vg_client *client, GError **err)
     vg_client_set_limit(client, MOVE_LIMIT_S);
     if (vg_client_post(client, path, body, &document, err) < 0)
         return -1;
-    proxy_tell_choice(args, document);
+    proxy_print_choice(args, document);
     if (args->dry_run && proxy_is_text(args))
         return 0;
     json_object *programs = vg_output_member(vg_output_member(document, "guest"), "programs");

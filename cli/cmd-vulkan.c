@@ -26,8 +26,8 @@ struct vulkan_args {
 };
 
 static int
-vulkan_ask(const struct vulkan_args *args, bool dry_run, vg_client *client, json_object **ret,
-           GError **err)
+vulkan_request(const struct vulkan_args *args, bool dry_run, vg_client *client, json_object **ret,
+               GError **err)
 {
     g_autofree char *path = vg_client_vm_path(args->online.object, "/vulkan");
     g_autoptr(json_object) body = json_object_new_object();
@@ -93,7 +93,7 @@ vulkan_is_wanted(const struct vulkan_args *args, vg_client *client, bool *ret_wa
 {
     g_autoptr(json_object) change = NULL;
 
-    if (vulkan_ask(args, true, client, &change, err) < 0)
+    if (vulkan_request(args, true, client, &change, err) < 0)
         return -1;
     *ret_wanted = true;
     if (!json_object_get_boolean(vg_output_member(change, "changed")))
@@ -115,7 +115,7 @@ vulkan_set(void *data, vg_client *client, GError **err)
         return -1;
     if (!wanted)
         return vg_error(err, VG_E_REFUSED, "nothing changed");
-    if (vulkan_ask(args, args->dry_run, client, &change, err) < 0)
+    if (vulkan_request(args, args->dry_run, client, &change, err) < 0)
         return -1;
     return vulkan_print(args, change, err);
 }

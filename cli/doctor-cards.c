@@ -80,7 +80,7 @@ cards_is_neighbour(const struct cards_view *view, const char *other, const char 
 
 /* Adds a row for the first such function. Returns false if there is none. */
 static bool
-cards_tell_neighbour(const struct cards_view *view, const char *group)
+cards_add_neighbour(const struct cards_view *view, const char *group)
 {
     g_autoptr(GPtrArray) others = cards_list(view->root, view->address, "/iommu_group/devices");
 
@@ -131,7 +131,7 @@ cards_check(const struct cards_view *view)
                       "the kernel has no IOMMU for it, so no VM can use it: enable VT-d or AMD-Vi "
                       "in the firmware, and on Intel hosts add intel_iommu=on to the kernel's "
                       "command line");
-    else if (group && cards_tell_neighbour(view, group))
+    else if (group && cards_add_neighbour(view, group))
         return;
     else if (!driver)
         vg_doctor_add(view->checks, view->what, VG_HEALTH_LACKS, look,

@@ -32,7 +32,7 @@
 
 struct doctor_remedy {
     const char *mend;
-    const char *besides; /* additional information, or NULL */
+    const char *addition; /* additional information, or NULL */
 };
 
 /* The remedies for reasons with codes. */
@@ -115,7 +115,7 @@ doctor_complain_of(json_object *checks, const char *of, const char *what, enum v
     const struct doctor_remedy remedy = doctor_find_remedy(what, doctor_trouble(object));
 
     vg_doctor_add(checks, whole, health, remedy.mend, "%s%s", doctor_string(object, "reason"),
-                  remedy.besides ? remedy.besides : "");
+                  remedy.addition ? remedy.addition : "");
 }
 
 static void

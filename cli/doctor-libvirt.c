@@ -79,7 +79,7 @@ libvirt_listens(const char *root, const struct libvirt_daemon *daemon)
 /* Connects and sends the call, without waiting. Even for a hung daemon, the kernel queues both
  * until many clients are waiting. Then the error is EAGAIN. */
 static struct libvirt_call
-libvirt_ask(const char *root, const struct libvirt_daemon *daemon)
+libvirt_call_daemon(const char *root, const struct libvirt_daemon *daemon)
 {
     g_autofree char *path = libvirt_path(root, daemon->socket);
     const uint32_t words[MESSAGE_WORDS] = {g_htonl(sizeof(words)), g_htonl(REMOTE_PROGRAM),
@@ -167,7 +167,7 @@ libvirt_check_modular(json_object *checks, const char *root)
     struct libvirt_call calls[G_N_ELEMENTS(libvirt_modular)];
 
     for (size_t i = 0; i < G_N_ELEMENTS(calls); i++)
-        calls[i] = libvirt_ask(root, &libvirt_modular[i]);
+        calls[i] = libvirt_call_daemon(root, &libvirt_modular[i]);
     const int64_t until_ns = vg_clock_monotonic_ns() + ANSWER_S * VG_NS_PER_S;
     for (size_t i = 0; i < G_N_ELEMENTS(calls); i++) {
         const struct libvirt_daemon *daemon = &libvirt_modular[i];
@@ -183,7 +183,7 @@ libvirt_check_monolithic(json_object *checks, const char *root)
     const struct libvirt_daemon *daemon = &libvirt_monolithic;
 
     if (libvirt_listens(root, daemon)) {
-        struct libvirt_call call = libvirt_ask(root, daemon);
+        struct libvirt_call call = libvirt_call_daemon(root, daemon);
         const int64_t until_ns = vg_clock_monotonic_ns() + ANSWER_S * VG_NS_PER_S;
         libvirt_add(checks, daemon, libvirt_await(&call, until_ns),
                     "systemctl enable --now libvirtd", "systemctl restart libvirtd");

@@ -20,7 +20,7 @@
 
 #define MOVES_PATH "/v1/migrations/"
 
-#define LOOK_NS  (200 * VG_NS_PER_MS) /* between two queries */
+#define QUERY_NS (200 * VG_NS_PER_MS) /* between two queries */
 #define DRAW_NS  (100 * VG_NS_PER_MS) /* between two updates of the screen */
 #define RETRY_NS (60 * VG_NS_PER_S)
 
@@ -96,7 +96,7 @@ follow_take(vg_follow *follow, json_object *take_document, GError **err)
 }
 
 static int
-follow_look(vg_client *client, vg_follow *follow, GError **err)
+follow_query(vg_client *client, vg_follow *follow, GError **err)
 {
     static const char *const lists[] = {"steps", "devices", NULL};
     json_object *document = NULL;
@@ -121,7 +121,7 @@ vg_follow_open(vg_client *client, const char *id, const char *peer, vg_follow *r
 {
     g_auto(vg_follow) follow = {.path = follow_path(id, "", peer)};
 
-    if (follow_look(client, &follow, err) < 0)
+    if (follow_query(client, &follow, err) < 0)
         return -1;
     *ret = follow;
     follow = (vg_follow){0};
@@ -217,7 +217,7 @@ follow_post(vg_client *client, json_object *body, struct vg_client_once *once, j
             return -1;
         }
         vg_cli_warn("%s; retrying, which does not start a second move", error->message);
-        follow_sleep(LOOK_NS);
+        follow_sleep(QUERY_NS);
     }
 }
 
@@ -262,7 +262,7 @@ struct follow_watch {
 };
 
 static int
-follow_give_up(const vg_follow *follow, enum vg_error_code code, const char *why, GError **err)
+follow_abandon(const vg_follow *follow, enum vg_error_code code, const char *why, GError **err)
 {
     g_autofree char *watch = vg_follow_command(follow, "watch");
     g_autofree char *abort = vg_follow_command(follow, "abort");
@@ -273,7 +273,8 @@ follow_give_up(const vg_follow *follow, enum vg_error_code code, const char *why
 
 /* Tolerates a failure that may be temporary: vgpud, or the peer's, may be restarting. */
 static int
-follow_bear(struct follow_watch *watch, const vg_follow *follow, GError *take_error, GError **err)
+follow_tolerate(struct follow_watch *watch, const vg_follow *follow, GError *take_error,
+                GError **err)
 {
     g_autoptr(GError) error = take_error;
     const int64_t silent_ns = vg_clock_monotonic_ns() - watch->heard_ns;
@@ -284,7 +285,7 @@ follow_bear(struct follow_watch *watch, const vg_follow *follow, GError *take_er
         return 0;
     if (!may_pass || silent_ns > RETRY_NS) {
         vg_move_bars_end(&watch->bars);
-        return follow_give_up(follow, (enum vg_error_code)error->code, error->message, err);
+        return follow_abandon(follow, (enum vg_error_code)error->code, error->message, err);
     }
     g_autofree char *time = vg_move_text_time(silent_ns);
     g_autofree char *line = g_strdup_printf("no update for %s: %s", time, error->message);
@@ -299,7 +300,7 @@ follow_bear(struct follow_watch *watch, const vg_follow *follow, GError *take_er
 static bool
 follow_wait(struct follow_watch *watch, const vg_follow *follow)
 {
-    const int64_t until_ns = MIN(vg_clock_monotonic_ns() + LOOK_NS, watch->until_ns);
+    const int64_t until_ns = MIN(vg_clock_monotonic_ns() + QUERY_NS, watch->until_ns);
     int64_t now_ns;
 
     while ((now_ns = vg_clock_monotonic_ns()) < until_ns && !follow_caught) {
@@ -318,14 +319,14 @@ follow_run(struct follow_watch *watch, vg_client *client, double timeout_s, vg_f
         if (!follow_wait(watch, follow)) {
             vg_move_bars_end(&watch->bars);
             if (follow_caught)
-                return follow_give_up(follow, VG_E_EXTERNAL, "no longer watching", err);
+                return follow_abandon(follow, VG_E_EXTERNAL, "no longer watching", err);
             g_autofree char *why = g_strdup_printf("it is still running after %g s", timeout_s);
-            return follow_give_up(follow, VG_E_TIMEOUT, why, err);
+            return follow_abandon(follow, VG_E_TIMEOUT, why, err);
         }
-        if (follow_look(client, follow, &error) == 0) {
+        if (follow_query(client, follow, &error) == 0) {
             watch->heard_ns = vg_clock_monotonic_ns();
             g_clear_pointer(&watch->trouble, g_free);
-        } else if (follow_bear(watch, follow, error, err) < 0) {
+        } else if (follow_tolerate(watch, follow, error, err) < 0) {
             return -1;
         }
     }

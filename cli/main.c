@@ -181,7 +181,7 @@ put_command_first(int argc, char **argv, int early)
 /* Replaces `help COMMAND` with `COMMAND --help`, and -h with --help unless it is an option's
  * argument. */
 static void
-ask_for_help(int argc, char **argv)
+main_rewrite_help(int argc, char **argv)
 {
     static char help[] = "--help";
 
@@ -223,6 +223,6 @@ main(int argc, char **argv)
         return VG_EXIT_USAGE;
     }
     g_autofree char **words = put_command_first(argc, argv, early);
-    ask_for_help(argc, words);
+    main_rewrite_help(argc, words);
     return run_words(argc, words);
 }

@@ -148,7 +148,7 @@ bars_took_ns(const struct vg_migration_step *step)
 }
 
 static bool
-bars_asks_guest(const struct vg_migration_step *step)
+bars_is_guest_step(const struct vg_migration_step *step)
 {
     return strcmp(step->verb, "quiesce") == 0 || strcmp(step->verb, "resume") == 0 ||
            strcmp(step->verb, "revive") == 0;
@@ -158,9 +158,9 @@ bars_asks_guest(const struct vg_migration_step *step)
 static char *
 bars_amount(const struct vg_migration_step *step, const vg_migration *move)
 {
-    const int64_t bytes = bars_copies(step)       ? move->progress.processed_bytes
-                          : bars_asks_guest(step) ? move->guest.gpu_bytes
-                                                  : 0;
+    const int64_t bytes = bars_copies(step)          ? move->progress.processed_bytes
+                          : bars_is_guest_step(step) ? move->guest.gpu_bytes
+                                                     : 0;
 
     return step->ok && bytes > 0 ? vg_move_text_bytes(bytes) : g_strdup("");
 }
@@ -189,8 +189,8 @@ bars_draw_ended(const struct vg_move_bars *bars, const struct vg_migration_step 
 
 /* Prints "detach          6.1 s". The reason for a failure continues below itself. */
 static void
-bars_tell_ended(const struct vg_move_bars *bars, const struct vg_migration_step *step,
-                const vg_migration *move)
+bars_print_ended(const struct vg_move_bars *bars, const struct vg_migration_step *step,
+                 const vg_migration *move)
 {
     g_autoptr(GString) rest = g_string_new(NULL);
     g_autofree char *name = vg_printable_text(step->verb);
@@ -215,7 +215,8 @@ bars_tell_ended(const struct vg_move_bars *bars, const struct vg_migration_step 
 }
 
 static void
-bars_tell(struct vg_move_bars *bars, const vg_migration *move, const struct vg_migration_step *step)
+bars_print(struct vg_move_bars *bars, const vg_migration *move,
+           const struct vg_migration_step *step)
 {
     if (step->undoes && !bars->goes_back) {
         fputs("Rolling back: the completed steps are being undone.\n", bars->to);
@@ -224,7 +225,7 @@ bars_tell(struct vg_move_bars *bars, const vg_migration *move, const struct vg_m
     if (bars->drawn)
         bars_draw_ended(bars, step, move);
     else
-        bars_tell_ended(bars, step, move);
+        bars_print_ended(bars, step, move);
 }
 
 /* ---- the running step ---- */
@@ -265,7 +266,7 @@ bars_draw_running(struct vg_move_bars *bars, const vg_migration *move,
     g_autofree char *with_share =
         copies ? g_strdup_printf("%s  %3.0f %%", line, done * 100) : g_strdup(line);
     bars_draw_live(bars, with_share);
-    if (bars_asks_guest(step) && move->guest.doing) {
+    if (bars_is_guest_step(step) && move->guest.doing) {
         g_autofree char *doing = g_strdup_printf("%*s%s", NAME_WIDTH, "", move->guest.doing);
         bars_draw_live(bars, doing);
     }
@@ -277,7 +278,7 @@ bars_draw_running(struct vg_move_bars *bars, const vg_migration *move,
 
 /* Draws the reason for a wait, or prints it once if nothing is drawn. */
 static void
-bars_tell_waiting(struct vg_move_bars *bars, const vg_migration *move)
+bars_print_waiting(struct vg_move_bars *bars, const vg_migration *move)
 {
     g_autofree char *waits = vg_move_text_waits(move);
     g_autoptr(GString) line = g_string_new(NULL);
@@ -323,12 +324,12 @@ vg_move_bars_show(struct vg_move_bars *bars, const vg_migration *move, const cha
         bars_follow_step(bars, running, move->steps->len);
     bars_begin(bars, move);
     for (; bars->told < move->steps->len - (running ? 1 : 0); bars->told++)
-        bars_tell(bars, move, move->steps->pdata[bars->told]);
+        bars_print(bars, move, move->steps->pdata[bars->told]);
     if (bars->drawn && running)
         bars_draw_running(bars, move, running);
     else if (bars->drawn && !has_ended)
         bars_draw_live(bars, "waiting for the next step");
-    bars_tell_waiting(bars, move);
+    bars_print_waiting(bars, move);
     if (bars->drawn && trouble)
         bars_draw_live(bars, trouble);
     fflush(bars->to);

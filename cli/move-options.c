@@ -60,7 +60,7 @@ vg_move_options_check(const struct vg_move_options *options, bool waits,
 }
 
 static int
-move_options_tell(const vg_follow *follow, enum vg_output_format format, GError **err)
+move_options_print(const vg_follow *follow, enum vg_output_format format, GError **err)
 {
     const vg_migration *move = follow->move;
     g_autofree char *watch = vg_follow_command(follow, "watch");
@@ -85,7 +85,7 @@ vg_move_options_finish(const struct vg_move_options *options, vg_client *client,
     FILE *to = vg_follow_stream(format);
 
     if (!options->wait)
-        return move_options_tell(follow, format, err);
+        return move_options_print(follow, format, err);
     if (vg_follow_to_end(client, to, options->timeout_s, follow, err) < 0 ||
         vg_follow_print(follow, format, err) < 0)
         return -1;

@@ -47,7 +47,7 @@ struct nova_endpoint {
     GError *error; /* the reason if the state is neither ANSWERS nor SLOW */
 };
 
-struct nova_asking {
+struct nova_check_run {
     const struct vg_nova_conf *conf;
     const struct vg_remote_args *remote; /* may be NULL */
     GPtrArray *hosts;                    /* char *, or NULL before the hosts are known */
@@ -100,20 +100,20 @@ nova_check_token(const struct vg_nova_conf *conf, const struct vg_remote_args *a
 }
 
 static vg_client *
-nova_connect(const struct nova_asking *asking, const char *url, GError **err)
+nova_connect(const struct nova_check_run *check, const char *url, GError **err)
 {
     struct vg_remote_args args = {0};
     g_autofree char *text = NULL;
 
-    if (asking->remote)
-        args = *asking->remote;
-    else if (nova_read_url(asking->conf, url, &args, &text, err) < 0 ||
-             nova_check_token(asking->conf, &args, err) < 0)
+    if (check->remote)
+        args = *check->remote;
+    else if (nova_read_url(check->conf, url, &args, &text, err) < 0 ||
+             nova_check_token(check->conf, &args, err) < 0)
         return NULL;
     vg_client *client = vg_client_new(&args, err);
     if (client)
         vg_client_set_limit(
-            client, MAX(VG_NOVA_CHECK_LIMIT_S, (int)((asking->conf->timeout_ms + 999) / 1000)));
+            client, MAX(VG_NOVA_CHECK_LIMIT_S, (int)((check->conf->timeout_ms + 999) / 1000)));
     return client;
 }
 
@@ -129,7 +129,7 @@ nova_add_host(GPtrArray *hosts, const char *name)
 
 /* Lists the hosts that vgpud knows: its own and its peers'. */
 static int
-nova_find_hosts(struct nova_asking *asking, vg_client *client, GError **err)
+nova_find_hosts(struct nova_check_run *check, vg_client *client, GError **err)
 {
     static const char *const no_lists[] = {NULL}, *const lists[] = {"items", NULL};
     g_autoptr(json_object) host = NULL, peers = NULL;
@@ -148,7 +148,7 @@ nova_find_hosts(struct nova_asking *asking, vg_client *client, GError **err)
         return vg_error(err, VG_E_EXTERNAL,
                         "the answer to /v1/host does not contain the host's name");
     }
-    asking->hosts = hosts;
+    check->hosts = hosts;
     return 0;
 }
 
@@ -241,17 +241,17 @@ nova_state_of(const GError *error)
 }
 
 static int
-nova_post(const struct nova_asking *asking, struct nova_endpoint *endpoint, GError **err)
+nova_post(const struct nova_check_run *check, struct nova_endpoint *endpoint, GError **err)
 {
-    g_autoptr(vg_client) client = nova_connect(asking, endpoint->url, err);
-    g_autoptr(json_object) body = nova_make_body(asking->hosts);
+    g_autoptr(vg_client) client = nova_connect(check, endpoint->url, err);
+    g_autoptr(json_object) body = nova_make_body(check->hosts);
     const int64_t began_ns = vg_clock_monotonic_ns();
     GError *wrong = NULL;
     int status =
         client ? vg_client_post(client, "/v1/nova/placement", body, &endpoint->answer, err) : -1;
 
     endpoint->time_ms = (double)(vg_clock_monotonic_ns() - began_ns) / VG_NS_PER_MS;
-    if (status == 0 && nova_check_answer(endpoint->answer, asking->hosts, &wrong) < 0) {
+    if (status == 0 && nova_check_answer(endpoint->answer, check->hosts, &wrong) < 0) {
         g_clear_pointer(&endpoint->answer, json_object_put);
         g_propagate_prefixed_error(err, wrong, "the answer is not from vgpud: ");
         status = -1;
@@ -260,44 +260,44 @@ nova_post(const struct nova_asking *asking, struct nova_endpoint *endpoint, GErr
 }
 
 static void
-nova_ask(struct nova_asking *asking, struct nova_endpoint *endpoint)
+nova_query(struct nova_check_run *check, struct nova_endpoint *endpoint)
 {
-    g_autoptr(vg_client) client = nova_connect(asking, endpoint->url, &endpoint->error);
+    g_autoptr(vg_client) client = nova_connect(check, endpoint->url, &endpoint->error);
     const int64_t began_ns = vg_clock_monotonic_ns();
 
     if (!client) {
         endpoint->state = endpoint->error->code == VG_E_INVALID ? NOVA_INVALID : NOVA_UNREACHABLE;
         return;
     }
-    int status = asking->hosts ? 0 : nova_find_hosts(asking, client, &endpoint->error);
+    int status = check->hosts ? 0 : nova_find_hosts(check, client, &endpoint->error);
     endpoint->time_ms = (double)(vg_clock_monotonic_ns() - began_ns) / VG_NS_PER_MS;
     /* Use a separate connection, like the first request of nova-scheduler. */
     if (status == 0)
-        status = nova_post(asking, endpoint, &endpoint->error);
+        status = nova_post(check, endpoint, &endpoint->error);
     endpoint->state = status == 0 ? NOVA_ANSWERS : nova_state_of(endpoint->error);
 }
 
 /* Determines the answer that nova would use. An endpoint may use its share of the remaining
  * time. */
 static void
-nova_take(struct nova_asking *asking)
+nova_take(struct nova_check_run *check)
 {
-    double left_ms = (double)asking->conf->timeout_ms;
+    double left_ms = (double)check->conf->timeout_ms;
     guint usable = 0;
 
-    for (guint i = 0; i < asking->endpoints->len; i++)
-        usable += g_array_index(asking->endpoints, struct nova_endpoint, i).state != NOVA_INVALID;
-    for (guint i = 0; i < asking->endpoints->len; i++) {
-        struct nova_endpoint *one = &g_array_index(asking->endpoints, struct nova_endpoint, i);
+    for (guint i = 0; i < check->endpoints->len; i++)
+        usable += g_array_index(check->endpoints, struct nova_endpoint, i).state != NOVA_INVALID;
+    for (guint i = 0; i < check->endpoints->len; i++) {
+        struct nova_endpoint *one = &g_array_index(check->endpoints, struct nova_endpoint, i);
         if (one->state == NOVA_INVALID)
             continue;
         one->limit_ms = left_ms / usable--;
         if (one->state == NOVA_ANSWERS && one->time_ms > one->limit_ms)
             one->state = NOVA_SLOW;
-        if (asking->taken)
+        if (check->taken)
             continue;
         if (one->state == NOVA_ANSWERS)
-            asking->taken = one;
+            check->taken = one;
         else
             left_ms -= MIN(one->time_ms, one->limit_ms);
     }
@@ -305,7 +305,7 @@ nova_take(struct nova_asking *asking)
 
 /* ---- nova's evaluation ---- */
 
-struct nova_opinion {
+struct nova_rating {
     json_object *row; /* borrowed */
     bool counts;      /* whether vgpud has recent data for the host */
     bool passes;
@@ -316,7 +316,7 @@ struct nova_opinion {
 static int
 nova_compare(const void *a, const void *b)
 {
-    const struct nova_opinion *x = a, *y = b;
+    const struct nova_rating *x = a, *y = b;
 
     if (x->passes != y->passes)
         return x->passes ? -1 : 1;
@@ -326,17 +326,17 @@ nova_compare(const void *a, const void *b)
 }
 
 /* Adds the results of filters.py and weighers.py to a host of the answer. */
-static struct nova_opinion
-nova_judge(const struct nova_asking *asking, json_object *row, guint at)
+static struct nova_rating
+nova_judge(const struct nova_check_run *check, json_object *row, guint at)
 {
-    const struct vg_nova_conf *conf = asking->conf;
+    const struct vg_nova_conf *conf = check->conf;
     json_object *age = vg_output_member(row, "age_ms");
     const char *verdict = json_object_get_string(vg_output_member(row, "verdict"));
-    const double elapsed_ms = asking->taken->time_ms, age_ms = json_object_get_double(age);
+    const double elapsed_ms = check->taken->time_ms, age_ms = json_object_get_double(age);
     const bool known = strcmp(verdict, vg_arrival_verdict_names[VG_ARRIVAL_UNKNOWN]) != 0;
     const bool old = known && age_ms + elapsed_ms > conf->stale_limit_s * 1000;
     const double score = CLAMP(json_object_get_double(vg_output_member(row, "score")), 0, 1);
-    struct nova_opinion opinion = {.row = row, .passes = true, .at = at};
+    struct nova_rating opinion = {.row = row, .passes = true, .at = at};
 
     opinion.counts = known && !old;
     if (old)
@@ -353,39 +353,38 @@ nova_judge(const struct nova_asking *asking, json_object *row, guint at)
 /* Lists the hosts in the order of nova's preference. *ret_known is the number of hosts with recent
  * data. */
 static json_object *
-nova_make_hosts(const struct nova_asking *asking, guint *ret_known)
+nova_make_hosts(const struct nova_check_run *check, guint *ret_known)
 {
     json_object *hosts = json_object_new_array();
-    json_object *answered = asking->taken ? vg_output_member(asking->taken->answer, "hosts") : NULL;
-    g_autoptr(GArray) opinions = g_array_new(FALSE, FALSE, sizeof(struct nova_opinion));
+    json_object *answered = check->taken ? vg_output_member(check->taken->answer, "hosts") : NULL;
+    g_autoptr(GArray) opinions = g_array_new(FALSE, FALSE, sizeof(struct nova_rating));
 
     *ret_known = 0;
     for (guint i = 0; i < vg_output_length(answered); i++) {
         json_object *row = json_object_array_get_idx(answered, i);
-        const struct nova_opinion opinion = nova_judge(asking, row, i);
+        const struct nova_rating opinion = nova_judge(check, row, i);
         g_array_append_val(opinions, opinion);
         *ret_known += opinion.counts;
     }
     g_array_sort(opinions, nova_compare);
     for (guint i = 0; i < opinions->len; i++)
-        vg_json_append(hosts, json_object_get(g_array_index(opinions, struct nova_opinion, i).row));
+        vg_json_append(hosts, json_object_get(g_array_index(opinions, struct nova_rating, i).row));
     return hosts;
 }
 
 static json_object *
-nova_make_endpoints(const struct nova_asking *asking)
+nova_make_endpoints(const struct nova_check_run *check)
 {
     json_object *rows = json_object_new_array();
 
-    for (guint i = 0; i < asking->endpoints->len; i++) {
-        const struct nova_endpoint *one =
-            &g_array_index(asking->endpoints, struct nova_endpoint, i);
+    for (guint i = 0; i < check->endpoints->len; i++) {
+        const struct nova_endpoint *one = &g_array_index(check->endpoints, struct nova_endpoint, i);
         json_object *row = json_object_new_object();
         vg_json_add_string(row, "url", one->url);
         vg_json_add_string(row, "state", nova_state_names[one->state]);
         vg_json_add_double(row, "time_ms", one->time_ms);
         vg_json_add_double(row, "limit_ms", one->limit_ms);
-        vg_json_add_bool(row, "taken", one == asking->taken);
+        vg_json_add_bool(row, "taken", one == check->taken);
         vg_json_add_string(row, "reason", one->error ? one->error->message : NULL);
         vg_json_append(rows, row);
     }
@@ -396,9 +395,9 @@ nova_make_endpoints(const struct nova_asking *asking)
 
 /* Reports why nova gets no answer. */
 static int
-nova_tell_silence(const struct nova_asking *asking, GError **err)
+nova_report_silence(const struct nova_check_run *check, GError **err)
 {
-    const GArray *endpoints = asking->endpoints;
+    const GArray *endpoints = check->endpoints;
     const struct nova_endpoint *first = NULL;
 
     for (guint i = 0; i < endpoints->len && !first; i++) {
@@ -414,16 +413,16 @@ nova_tell_silence(const struct nova_asking *asking, GError **err)
     return vg_error(err, code,
                     "no endpoint gave a valid answer within %d ms, so nova places instances as "
                     "if there were no vgpud",
-                    (int)asking->conf->timeout_ms);
+                    (int)check->conf->timeout_ms);
 }
 
 static int
-nova_tell_outcome(const struct nova_asking *asking, guint known, GError **err)
+nova_report_outcome(const struct nova_check_run *check, guint known, GError **err)
 {
-    const struct vg_nova_conf *conf = asking->conf;
+    const struct vg_nova_conf *conf = check->conf;
 
-    if (!asking->taken)
-        return nova_tell_silence(asking, err);
+    if (!check->taken)
+        return nova_report_silence(check, err);
     if (conf->filter && !conf->available)
         return vg_error(err, VG_E_INVALID,
                         "nova-scheduler does not start with this configuration: VgpudFilter is "
@@ -450,22 +449,22 @@ nova_tell_outcome(const struct nova_asking *asking, guint known, GError **err)
 }
 
 static json_object *
-nova_make_document(const struct nova_asking *asking, GError **err)
+nova_make_document(const struct nova_check_run *check, GError **err)
 {
-    const struct vg_nova_conf *conf = asking->conf;
+    const struct vg_nova_conf *conf = check->conf;
     json_object *document = json_object_new_object();
     guint known;
-    json_object *hosts = nova_make_hosts(asking, &known);
-    const bool works = nova_tell_outcome(asking, known, err) == 0;
+    json_object *hosts = nova_make_hosts(check, &known);
+    const bool works = nova_report_outcome(check, known, err) == 0;
 
     vg_json_add_string(document, "config", conf->path);
     vg_json_add_int64(document, "timeout_ms", conf->timeout_ms);
     vg_json_add_bool(document, "filter", conf->filter && conf->available);
     vg_json_add_bool(document, "weigher", conf->weigher);
     vg_json_add_double(document, "weight_multiplier", conf->weight_multiplier);
-    vg_json_add(document, "endpoints", nova_make_endpoints(asking));
-    vg_json_add_string(document, "taken", asking->taken ? asking->taken->url : NULL);
-    vg_json_add_bool(document, "fail_open", !asking->taken);
+    vg_json_add(document, "endpoints", nova_make_endpoints(check));
+    vg_json_add_string(document, "taken", check->taken ? check->taken->url : NULL);
+    vg_json_add_bool(document, "fail_open", !check->taken);
     vg_json_add(document, "hosts", hosts);
     vg_json_add_bool(document, "works", works);
     return document;
@@ -475,31 +474,31 @@ json_object *
 vg_nova_check(const struct vg_nova_conf *conf, const struct vg_remote_args *remote, char **hosts,
               GError **err)
 {
-    struct nova_asking asking = {
+    struct nova_check_run check = {
         .conf = conf,
         .remote = remote,
         .endpoints = g_array_new(FALSE, FALSE, sizeof(struct nova_endpoint)),
     };
 
     if (hosts) {
-        asking.hosts = g_ptr_array_new_with_free_func(g_free);
+        check.hosts = g_ptr_array_new_with_free_func(g_free);
         for (; *hosts; hosts++)
-            nova_add_host(asking.hosts, *hosts);
+            nova_add_host(check.hosts, *hosts);
     }
     for (guint i = 0; i < conf->endpoints->len; i++) {
         struct nova_endpoint endpoint = {.url = conf->endpoints->pdata[i]};
-        nova_ask(&asking, &endpoint);
-        g_array_append_val(asking.endpoints, endpoint);
+        nova_query(&check, &endpoint);
+        g_array_append_val(check.endpoints, endpoint);
     }
-    nova_take(&asking);
-    json_object *document = nova_make_document(&asking, err);
-    for (guint i = 0; i < asking.endpoints->len; i++) {
-        struct nova_endpoint *one = &g_array_index(asking.endpoints, struct nova_endpoint, i);
+    nova_take(&check);
+    json_object *document = nova_make_document(&check, err);
+    for (guint i = 0; i < check.endpoints->len; i++) {
+        struct nova_endpoint *one = &g_array_index(check.endpoints, struct nova_endpoint, i);
         json_object_put(one->answer);
         g_clear_error(&one->error);
     }
-    g_array_unref(asking.endpoints);
-    if (asking.hosts)
-        g_ptr_array_unref(asking.hosts);
+    g_array_unref(check.endpoints);
+    if (check.hosts)
+        g_ptr_array_unref(check.hosts);
     return document;
 }

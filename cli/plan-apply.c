@@ -87,7 +87,7 @@ apply_print(const struct vg_plan_apply *apply, json_object *results, GError **er
 /* ---- one action ---- */
 
 static void
-apply_tell_number(const struct vg_plan_apply *apply, const vg_plan *plan, guint i)
+apply_print_number(const struct vg_plan_apply *apply, const vg_plan *plan, guint i)
 {
     fprintf(vg_follow_stream(apply->format), "\nMove %u of %u\n", i + 1, plan->actions->len);
 }
@@ -156,7 +156,7 @@ apply_check_all(const struct vg_plan_apply *apply, vg_client *client, const vg_p
     int status = 0;
 
     for (guint i = 0; i < plan->actions->len; i++) {
-        apply_tell_number(apply, plan, i);
+        apply_print_number(apply, plan, i);
         if (apply_check(apply, client, plan, i, results, status == 0 ? err : NULL) < 0)
             status = -1;
     }
@@ -187,7 +187,7 @@ apply_all(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *p
             apply_note(results, plan->actions->pdata[i], "not-begun", NULL, NULL);
             continue;
         }
-        apply_tell_number(apply, plan, i);
+        apply_print_number(apply, plan, i);
         int status = apply_move(apply, client, plan, i, &follow, &error);
         apply_note(results, plan->actions->pdata[i], apply_result(&follow, error),
                    status < 0 ? error->message : NULL, follow.document);

@@ -13,7 +13,7 @@
 #include "model/vm-name.h"
 
 /* The time for which the proxies' figures are measured before and after. */
-#define PROXY_LOOK_NS (5 * VG_NS_PER_S)
+#define PROXY_MEASURE_NS (5 * VG_NS_PER_S)
 
 /* The fraction of the time by which waiting may increase and still count as unchanged. */
 #define PROXY_WORSE 0.05
@@ -90,7 +90,7 @@ plan_proxy_measure(vg_client *client, const struct vg_plan_proxy_action *action,
 
     if (plan_proxy_read(client, action, &before, err) < 0)
         return -1;
-    g_usleep(PROXY_LOOK_NS / 1000);
+    g_usleep(PROXY_MEASURE_NS / 1000);
     if (plan_proxy_read(client, action, &after, err) < 0)
         return -1;
     const double span_ns = (double)(vg_clock_monotonic_ns() - begin_ns);
@@ -101,8 +101,8 @@ plan_proxy_measure(vg_client *client, const struct vg_plan_proxy_action *action,
 
 /* Requests an action, or its reversal. */
 static int
-plan_proxy_ask(vg_client *client, const struct vg_plan_proxy_action *action, const char *plan,
-               bool dry_run, bool back, json_object **ret, GError **err)
+plan_proxy_request(vg_client *client, const struct vg_plan_proxy_action *action, const char *plan,
+                   bool dry_run, bool back, json_object **ret, GError **err)
 {
     const char *vm = action->uuid ? action->uuid : action->vm;
     g_autofree char *path = vg_client_vm_path(vm, action->to ? "/proxy/move" : "/proxy");
@@ -138,7 +138,7 @@ plan_proxy_judge(vg_client *client, const struct vg_plan_proxy_action *action,
             after->vm, before->vm, after->all, before->all);
     if (!is_worse)
         return "done";
-    if (plan_proxy_ask(client, action, NULL, false, true, &unused, &error) < 0) {
+    if (plan_proxy_request(client, action, NULL, false, true, &unused, &error) < 0) {
         vg_error(err, VG_E_REFUSED,
                  "%s: waiting has increased, and the change cannot be undone: %s", action->vm,
                  error->message);
@@ -186,7 +186,8 @@ plan_proxy_do(const struct vg_plan_apply *apply, vg_client *client, const vg_pla
     fprintf(to, "\n%s %u of %u: %s\n", action->kind, i + 1, plan->proxies->len, action->vm);
     if (!apply->dry_run && plan_proxy_measure(client, action, &wait[0], &error) < 0)
         result = "refused";
-    else if (plan_proxy_ask(client, action, plan->id, apply->dry_run, false, &answer, &error) < 0)
+    else if (plan_proxy_request(client, action, plan->id, apply->dry_run, false, &answer, &error) <
+             0)
         result = apply->dry_run ? "impossible" : "refused";
     else if (!apply->dry_run)
         is_measured = plan_proxy_measure(client, action, &wait[1], &error) == 0;

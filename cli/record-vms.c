@@ -19,7 +19,7 @@ struct seen {
 struct vg_record_vms {
     vg_proc_scan *scan;
     GArray *seen; /* struct seen */
-    int64_t next_look_ns;
+    int64_t next_scan_ns;
 };
 
 vg_record_vms *
@@ -62,9 +62,9 @@ vg_record_vms_look(vg_record_vms *vms, int64_t now_ns)
 {
     /* Data that is unreadable now may be readable at the next scan. The map contains what was
      * seen. */
-    if (now_ns < vms->next_look_ns || vg_proc_scan_update(vms->scan, now_ns, NULL) < 0)
+    if (now_ns < vms->next_scan_ns || vg_proc_scan_update(vms->scan, now_ns, NULL) < 0)
         return;
-    vms->next_look_ns = now_ns + VG_NS_PER_S;
+    vms->next_scan_ns = now_ns + VG_NS_PER_S;
     const GPtrArray *vm_list = vg_proc_scan_vms(vms->scan);
     for (unsigned int i = 0; i < vm_list->len; i++)
         remember(vms, vm_list->pdata[i]);

@@ -100,7 +100,7 @@ load_one(const char *path, GError **err)
 }
 
 static vg_snapshot *
-ask_daemon(const struct vg_remote_args *remote, GError **err)
+state_args_query_daemon(const struct vg_remote_args *remote, GError **err)
 {
     g_autoptr(vg_client) client = vg_client_new(remote, err);
     g_autofree char *text = NULL;
@@ -119,7 +119,7 @@ vg_state_args_load(struct vg_state_args *args, GError **err)
     if (vg_state_args_load_config(args, err) < 0)
         return NULL;
     if (args->paths->len == 0)
-        return ask_daemon(&args->remote, err);
+        return state_args_query_daemon(&args->remote, err);
     for (unsigned int i = 0; i < args->paths->len; i++) {
         vg_snapshot *part = load_one(g_ptr_array_index(args->paths, i), err);
         if (!part)

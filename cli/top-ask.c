@@ -49,7 +49,7 @@ answer_free(void *data)
 /* ---- one query ---- */
 
 static int
-ask_host(vg_client *client, json_object **ret, GError **err)
+top_ask_host(vg_client *client, json_object **ret, GError **err)
 {
     static const char *const lists[] = {"gpus", "parts", NULL};
 
@@ -58,7 +58,7 @@ ask_host(vg_client *client, json_object **ret, GError **err)
 
 /* *ret stays NULL if vgpud does not know the VM. */
 static int
-ask_vm(vg_client *client, const char *id, json_object **ret, GError **err)
+top_ask_vm(vg_client *client, const char *id, json_object **ret, GError **err)
 {
     static const char *const lists[] = {"vcpus", "lost_to", NULL};
     g_autofree char *path = vg_client_vm_path(id, "");
@@ -76,7 +76,8 @@ ask_vm(vg_client *client, const char *id, json_object **ret, GError **err)
 
 /* A failure of the store must not affect the rest. */
 static void
-ask_history(vg_client *client, const struct vg_top_question *question, struct vg_top_detail *detail)
+top_ask_history(vg_client *client, const struct vg_top_question *question,
+                struct vg_top_detail *detail)
 {
     static const char *const lists[] = {"items", NULL};
     g_autofree char *rest = g_strdup_printf("/samples?since=-%dmin", question->span_min);
@@ -92,16 +93,16 @@ ask_history(vg_client *client, const struct vg_top_question *question, struct vg
 
 /* Requests the VMs, and then the host. *host becomes the new host document. */
 static vg_top_look *
-ask_once(vg_client *client, const struct vg_top_question *question, json_object **host,
-         GError **err)
+top_ask_once(vg_client *client, const struct vg_top_question *question, json_object **host,
+             GError **err)
 {
     g_autoptr(json_object) vms = NULL;
     g_autoptr(json_object) vm = NULL;
     json_object *after = NULL;
 
     if (vg_client_list(client, "/v1/vms?limit=10000", &vms, err) < 0 ||
-        (question->vm && ask_vm(client, question->vm, &vm, err) < 0) ||
-        ask_host(client, &after, err) < 0)
+        (question->vm && top_ask_vm(client, question->vm, &vm, err) < 0) ||
+        top_ask_host(client, &after, err) < 0)
         return NULL;
     json_object_put(*host);
     *host = after;
@@ -125,17 +126,17 @@ vg_top_look_ask(vg_client *client, const struct vg_top_question *question, GErro
     g_autoptr(vg_top_look) look = NULL;
     int64_t seq = -1;
 
-    if (ask_host(client, &host, err) < 0)
+    if (top_ask_host(client, &host, err) < 0)
         return NULL;
     for (int i = 0; i < TRIES && seq != seq_of(host); i++) {
         seq = seq_of(host);
         g_clear_pointer(&look, vg_top_look_free);
-        look = ask_once(client, question, &host, err);
+        look = top_ask_once(client, question, &host, err);
         if (!look)
             return NULL;
     }
     if (look->detail && !look->detail->gone)
-        ask_history(client, question, look->detail);
+        top_ask_history(client, question, look->detail);
     return g_steal_pointer(&look);
 }
 

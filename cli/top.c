@@ -33,17 +33,17 @@ struct top {
     vg_screen *screen;
     vg_top_asker *asker;
     int64_t asked_ns; /* CLOCK_MONOTONIC, the time of the last request */
-    bool asking;      /* whether an answer is pending */
-    bool ask_again;   /* send another request after the pending answer, which will be incomplete */
+    bool is_querying; /* whether an answer is pending */
+    bool query_again; /* send another request after the pending answer, which will be incomplete */
 };
 
 static void
-ask(struct top *top)
+top_query(struct top *top)
 {
-    top->ask_again = top->asking;
-    if (top->asking)
+    top->query_again = top->is_querying;
+    if (top->is_querying)
         return;
-    top->asking = true;
+    top->is_querying = true;
     top->asked_ns = vg_clock_monotonic_ns();
     vg_top_asker_ask(top->asker, top->model.detail_id, vg_top_model_span_min(&top->model));
 }
@@ -55,13 +55,13 @@ take_answer(struct top *top)
 
     if (!answer)
         return;
-    top->asking = false;
+    top->is_querying = false;
     if (answer->look)
         vg_top_model_take(&top->model, g_steal_pointer(&answer->look));
     else
         vg_top_model_fail(&top->model, answer->error->message);
-    if (top->ask_again)
-        ask(top);
+    if (top->query_again)
+        top_query(top);
 }
 
 static void
@@ -70,7 +70,7 @@ draw(struct top *top)
     g_autoptr(vg_grid) grid = vg_screen_grid(top->screen);
     const struct vg_top_now now = {
         .epoch_ns = vg_clock_realtime_ns(),
-        .asking_ns = top->asking ? vg_clock_monotonic_ns() - top->asked_ns : 0,
+        .asking_ns = top->is_querying ? vg_clock_monotonic_ns() - top->asked_ns : 0,
     };
 
     vg_top_draw(&top->model, grid, &now);
@@ -88,7 +88,7 @@ take_keys(struct top *top)
         case VG_TOP_QUIT:
             return false;
         case VG_TOP_ASK:
-            ask(top);
+            top_query(top);
             break;
         case VG_TOP_NOTHING:
         default:
@@ -110,7 +110,7 @@ wait_ms(const struct top *top)
 {
     int64_t ns = REDRAW_NS;
 
-    if (!top->asking && !top->model.paused)
+    if (!top->is_querying && !top->model.paused)
         ns = MIN(ns, top->asked_ns + interval_ns(top) - vg_clock_monotonic_ns());
     return (int)(MAX(ns, 0) / VG_NS_PER_MS) + (ns > 0);
 }
@@ -135,9 +135,9 @@ loop(struct top *top, GError **err)
         if (!take_keys(top))
             return 0;
         take_answer(top);
-        if (!top->asking && !top->model.paused &&
+        if (!top->is_querying && !top->model.paused &&
             vg_clock_monotonic_ns() - top->asked_ns >= interval_ns(top))
-            ask(top);
+            top_query(top);
     }
 }
 

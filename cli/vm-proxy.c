@@ -11,7 +11,7 @@
 #include "model/vm-name.h"
 
 static const char *
-vm_proxy_word(json_object *guest, const char *name)
+vm_proxy_string(json_object *guest, const char *name)
 {
     const char *word = json_object_get_string(vg_output_member(guest, name));
 
@@ -21,13 +21,13 @@ vm_proxy_word(json_object *guest, const char *name)
 bool
 vg_vm_proxy_is_of(json_object *guest, const char *vm)
 {
-    return vg_vm_is(vm, vm_proxy_word(guest, "vm"), vm_proxy_word(guest, "uuid"));
+    return vg_vm_is(vm, vm_proxy_string(guest, "vm"), vm_proxy_string(guest, "uuid"));
 }
 
 char *
 vg_vm_proxy_text(json_object *guest)
 {
-    const char *address = vm_proxy_word(guest, "address");
+    const char *address = vm_proxy_string(guest, "address");
     const bool is_told = json_object_get_boolean(vg_output_member(guest, "told"));
     const bool has_none = strcmp(address, "none") == 0;
     char when[VG_WHEN_LEN];
@@ -37,7 +37,7 @@ vg_vm_proxy_text(json_object *guest)
             "knows %s since %s", has_none ? "that it has none" : address,
             vg_when_format(json_object_get_int64(vg_output_member(guest, "told_ns")), when));
     return g_strdup_printf("does not know %s: %s", has_none ? "that it has none" : address,
-                           vm_proxy_word(guest, "reason"));
+                           vm_proxy_string(guest, "reason"));
 }
 
 json_object *
