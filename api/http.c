@@ -168,7 +168,7 @@ http_put_job(struct http_exchange *exchange)
 }
 
 static enum MHD_Result
-http_go_on(struct http_exchange *exchange)
+http_continue(struct http_exchange *exchange)
 {
     struct vg_request *request = &exchange->request;
 
@@ -214,14 +214,14 @@ http_on_request(void *cls, struct MHD_Connection *connection, const char *url, c
             vg_conn_has_request(conn);
         if (request->answer.status == 0)
             request->route->handler(request);
-        return http_go_on(exchange);
+        return http_continue(exchange);
     case HTTP_WAIT:
         vg_poll_answer(request, false);
-        return http_go_on(exchange);
+        return http_continue(exchange);
     case HTTP_JOB:
     default:
         request->job = NULL;
-        return http_go_on(exchange);
+        return http_continue(exchange);
     }
 }
 

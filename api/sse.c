@@ -16,7 +16,7 @@
 #define POLL_ITEMS_MAX 1000
 #define POLL_WAIT_MAX  60
 /* the maximum number of unwanted events that a stream skips at a time */
-#define LOOK_MAX 4096
+#define SKIP_MAX 4096
 #define RETRY_S  5
 
 static const char stream_type[] = "text/event-stream";
@@ -161,7 +161,7 @@ append_event(struct vg_wait *wait)
     struct vg_logged_event event;
     uint64_t lost;
 
-    for (int i = 0; i < LOOK_MAX; i++) {
+    for (int i = 0; i < SKIP_MAX; i++) {
         if (!vg_event_log_next(wait->api->events, wait->at, &event, &lost))
             return wait->out->len > 0;
         g_autofree char *data = event.data;
@@ -330,7 +330,7 @@ begin_stream(struct vg_request *request, const char *types)
 }
 
 static bool
-asks_for_kept(const struct vg_query *query)
+requests_stored(const struct vg_query *query)
 {
     return vg_query_get(query, "since") || vg_query_get(query, "until") ||
            vg_query_get(query, "from") || vg_query_get(query, "limit");
@@ -350,7 +350,7 @@ vg_handle_events(struct vg_request *request)
         vg_answer_error(request, err);
         return;
     }
-    if (asks_for_kept(&request->query)) {
+    if (requests_stored(&request->query)) {
         if (after >= 0 || vg_query_get(&request->query, "wait"))
             vg_answer_problem(
                 request, VG_E_INVALID,

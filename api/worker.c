@@ -15,7 +15,7 @@
 /* The time after which an idle thread ends. */
 #define IDLE_NS (30 * VG_NS_PER_S)
 /* The interval of checks for disconnected clients. */
-#define LOOK_NS VG_NS_PER_S
+#define CHECK_NS VG_NS_PER_S
 
 /* A running job. */
 struct worker_run {
@@ -361,7 +361,7 @@ vg_worker_tick(vg_worker *worker, int64_t now_ns)
         after = link->next;
         request = link->data;
         if (worker->stopping || !worker_refuse(worker, request, now_ns)) {
-            next_ns = now_ns + LOOK_NS;
+            next_ns = now_ns + CHECK_NS;
             continue;
         }
         g_queue_delete_link(&worker->jobs, link);

@@ -51,9 +51,9 @@ struct answer {
     GString *data;
     bool (*on_event)(void *data, const struct vg_client_event *event);
     void *on_event_data;
-    bool ended;       /* by on_event */
-    int64_t heard_ns; /* CLOCK_MONOTONIC, the time of the last data */
-    bool silent;      /* no data for too long */
+    bool ended;        /* by on_event */
+    int64_t heard_ns;  /* CLOCK_MONOTONIC, the time of the last data */
+    bool unresponsive; /* no data for too long */
     CURL *curl;
 };
 
@@ -591,14 +591,15 @@ take_stream(char *bytes, size_t one, size_t n, void *data)
 
 /* vgpud sends a comment every 15 s. */
 static int
-check_silence(void *data, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
-              curl_off_t up)
+check_unresponsive(void *data, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
+                   curl_off_t up)
 {
     struct answer *answer = data;
 
     (void)down_total, (void)down, (void)up_total, (void)up;
-    answer->silent = vg_clock_monotonic_ns() - answer->heard_ns > VG_CLIENT_LIMIT_S * VG_NS_PER_S;
-    return answer->silent;
+    answer->unresponsive =
+        vg_clock_monotonic_ns() - answer->heard_ns > VG_CLIENT_LIMIT_S * VG_NS_PER_S;
+    return answer->unresponsive;
 }
 
 int
@@ -628,14 +629,14 @@ vg_client_stream(vg_client *client, const char *path, const char *last_id,
     }
     prepare(client, path, &answer, take_stream);
     curl_easy_setopt(client->curl, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(client->curl, CURLOPT_XFERINFOFUNCTION, check_silence);
+    curl_easy_setopt(client->curl, CURLOPT_XFERINFOFUNCTION, check_unresponsive);
     curl_easy_setopt(client->curl, CURLOPT_XFERINFODATA, &answer);
     curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, headers);
     CURLcode code = curl_easy_perform(client->curl);
     curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
     if (answer.too_long)
         result = vg_error(err, VG_E_EXTERNAL, "an event has more than %d bytes", LINE_MAX_BYTES);
-    else if (answer.silent)
+    else if (answer.unresponsive)
         result = curl_error(client, CURLE_OPERATION_TIMEDOUT, err);
     else if (!answer.ended && code != CURLE_OK)
         result = curl_error(client, code, err);

@@ -152,7 +152,7 @@ vg_etcd_endpoint(vg_etcd *etcd)
 /* ---- one request ---- */
 
 static int
-etcd_look_up(void *data, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+etcd_is_interrupted(void *data, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
     const struct etcd_try *attempt = data;
 
@@ -191,7 +191,7 @@ etcd_prepare(struct etcd_try *attempt, const char *endpoint, const char *path, c
     attempt->body.max = VG_ETCD_ANSWER_MAX;
     vg_body_receive(&attempt->body, curl);
     curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, etcd_look_up);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, etcd_is_interrupted);
     curl_easy_setopt(curl, CURLOPT_XFERINFODATA, attempt);
     curl_easy_setopt(curl, CURLOPT_COPYPOSTFIELDS, body);
 }
@@ -359,7 +359,7 @@ etcd_forget_token(vg_etcd *etcd, const char *token)
 /* ---- a call ---- */
 
 static bool
-etcd_goes_on(vg_etcd *etcd, const struct etcd_limits *limits)
+etcd_continues(vg_etcd *etcd, const struct etcd_limits *limits)
 {
     return atomic_load(&etcd->interrupts) == limits->interrupts &&
            vg_clock_monotonic_ns() < limits->until_ns;
@@ -376,9 +376,10 @@ etcd_pause(vg_etcd *etcd, unsigned round, const struct etcd_limits *limits)
     if (end_ns >= limits->until_ns)
         return false;
     VG_LOCK_SCOPE(&etcd->lock);
-    while (etcd_goes_on(etcd, limits) && vg_cond_wait_until(&etcd->stopped, &etcd->lock, end_ns)) {
+    while (etcd_continues(etcd, limits) &&
+           vg_cond_wait_until(&etcd->stopped, &etcd->lock, end_ns)) {
     }
-    return etcd_goes_on(etcd, limits);
+    return etcd_continues(etcd, limits);
 }
 
 /* Selects the next member as the first one to try, unless another call has done so. */
@@ -398,8 +399,8 @@ etcd_first(vg_etcd *etcd)
 }
 
 static enum vg_etcd_refusal
-etcd_ask(vg_etcd *etcd, const char *endpoint, const struct etcd_question *question,
-         const struct etcd_limits *limits, bool *ret_bad, GError **err)
+etcd_query(vg_etcd *etcd, const char *endpoint, const struct etcd_question *question,
+           const struct etcd_limits *limits, bool *ret_bad, GError **err)
 {
     g_autofree char *token = NULL;
     enum vg_etcd_refusal refusal = etcd_log_in(etcd, endpoint, limits, &token, ret_bad, err);
@@ -424,7 +425,7 @@ etcd_call(vg_etcd *etcd, const struct etcd_question *question, int64_t limit_ns,
         GError *error = NULL;
         bool bad = false;
         const enum vg_etcd_refusal refusal =
-            etcd_ask(etcd, etcd->endpoints[endpoint], question, &limits, &bad, &error);
+            etcd_query(etcd, etcd->endpoints[endpoint], question, &limits, &bad, &error);
         if (!bad)
             return 0;
         g_prefix_error(&error, "etcd at %s: ", etcd->endpoints[endpoint]);
@@ -436,7 +437,7 @@ etcd_call(vg_etcd *etcd, const struct etcd_question *question, int64_t limit_ns,
         if (refusal == VG_ETCD_AGAIN) {
             etcd_leave(etcd, endpoint);
             tries++;
-            if (etcd_goes_on(etcd, &limits) &&
+            if (etcd_continues(etcd, &limits) &&
                 (tries % etcd->n_endpoints != 0 ||
                  etcd_pause(etcd, tries / etcd->n_endpoints - 1, &limits))) {
                 g_error_free(error);

@@ -23,8 +23,8 @@ struct wanted {
     struct peer *peer; /* a reference */
     uint64_t attempts; /* the number of attempts after which the answer is new enough */
     bool awaited;
-    bool new;    /* the snapshot is new enough, so no query is needed */
-    bool looked; /* the answer was checked, and is not enough */
+    bool new;     /* the snapshot is new enough, so no query is needed */
+    bool checked; /* the answer was checked, and is not enough */
 };
 
 /* Returns whether an older snapshot of a peer is acceptable. */
@@ -66,9 +66,9 @@ gather_has_enough(const GArray *wanted, vg_peers_enough *enough, const void *dat
     for (guint i = 0; enough && i < wanted->len; i++) {
         struct wanted *one = &g_array_index(wanted, struct wanted, i);
         const struct peer *peer = one->peer;
-        if (one->looked || peer->attempts < one->attempts)
+        if (one->checked || peer->attempts < one->attempts)
             continue;
-        one->looked = true;
+        one->checked = true;
         if (peer->info->state == VG_PEER_REACHABLE && peer->copy && !peer->info->host_reason &&
             enough(peer->copy->snapshot, data))
             return true;
@@ -85,7 +85,7 @@ gather_is_new(const vg_peers *peers, const struct peer *peer, int64_t now_ns)
 }
 
 static bool
-gather_goes_on(const vg_peers *peers, const GArray *wanted)
+gather_continues(const vg_peers *peers, const GArray *wanted)
 {
     for (guint i = 0; i < wanted->len; i++) {
         const struct wanted *one = &g_array_index(wanted, struct wanted, i);
@@ -123,7 +123,7 @@ gather_all(vg_peers *peers, vg_peers_enough *enough, const void *data, bool for_
         g_array_append_val(all, wanted);
     }
     curl_multi_wakeup(peers->multi);
-    while (!gather_has_enough(all, enough, data) && gather_goes_on(peers, all) &&
+    while (!gather_has_enough(all, enough, data) && gather_continues(peers, all) &&
            vg_cond_wait_until(&peers->answered, &peers->lock, now_ns + peers->deadline_ns)) {
     }
     for (guint i = 0; i < all->len; i++) {

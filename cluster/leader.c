@@ -20,7 +20,7 @@
 #define CALL_NS  (VG_NS_PER_S * 3 / 2)
 #define WRITE_NS (5 * VG_NS_PER_S)
 
-#define LOOK_NS VG_NS_PER_S
+#define CHECK_NS VG_NS_PER_S
 
 /* A leader does not act during this last part of its lease. */
 #define MARGIN_NS VG_NS_PER_S
@@ -117,7 +117,7 @@ leader_campaign(vg_leader *leader)
 }
 
 static void
-leader_keep(vg_leader *leader)
+leader_renew(vg_leader *leader)
 {
     const int64_t asked_ns = vg_clock_monotonic_ns();
     g_autoptr(GError) error = NULL;
@@ -138,10 +138,10 @@ leader_run(vg_thread *self, void *arg)
     do {
         vg_thread_beat(self);
         if (leader->lease != 0)
-            leader_keep(leader);
+            leader_renew(leader);
         else if (vg_region_rank(leader->region) < CANDIDATES)
             leader_campaign(leader);
-    } while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + LOOK_NS));
+    } while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + CHECK_NS));
     if (leader->lease != 0)
         (void)!vg_etcd_revoke(leader->etcd, leader->lease, VG_NS_PER_S, NULL);
 }
@@ -191,7 +191,7 @@ leader_plan_run(vg_thread *self, void *arg)
     vg_leader *leader = arg;
     int64_t last_ns = 0, led = 0;
 
-    while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + LOOK_NS)) {
+    while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + CHECK_NS)) {
         const int64_t created = leader_created(leader), now_ns = vg_clock_monotonic_ns();
         if (created == 0)
             continue;

@@ -17,7 +17,7 @@
 
 /* The interval of checks for abandoned calls. A request may still be executed for this time after
  * its caller has gone. */
-#define LOOK_NS (50 * VG_NS_PER_MS)
+#define CHECK_NS (50 * VG_NS_PER_MS)
 
 /* Called under the lock. */
 static void
@@ -158,7 +158,7 @@ peers_wait_for(vg_peers *peers, struct call *call, const struct peers_question *
     VG_LOCK_SCOPE(&peers->lock);
     while (!call->done && !peers->stopping && waits &&
            (now_ns = vg_clock_monotonic_ns()) < until_ns) {
-        vg_cond_wait_until(&peers->answered, &peers->lock, MIN(until_ns, now_ns + LOOK_NS));
+        vg_cond_wait_until(&peers->answered, &peers->lock, MIN(until_ns, now_ns + CHECK_NS));
         waits = vg_asker_waits(question->asker);
     }
     call->abandoned = !call->done;

@@ -294,8 +294,8 @@ peer_moves_request_body(const struct vg_peer_order *order)
 }
 
 static struct vg_migration *
-peer_moves_ask(vg_peers *peers, const char *peer, const struct peers_question *question,
-               GError **err)
+peer_moves_request(vg_peers *peers, const char *peer, const struct peers_question *question,
+                   GError **err)
 {
     g_autoptr(json_object) answer = NULL;
 
@@ -320,7 +320,7 @@ vg_peer_start_move(vg_peers *peers, const char *peer, const struct vg_peer_order
         .forecast = forecast,
     };
 
-    return peer_moves_ask(peers, peer, &question, err);
+    return peer_moves_request(peers, peer, &question, err);
 }
 
 json_object *
@@ -345,7 +345,7 @@ vg_peer_read_move(vg_peers *peers, const char *peer, const char *id, int64_t lim
     g_autofree char *path = g_strconcat("/v1/migrations/", escaped, NULL);
     const struct peers_question question = {"GET", path, NULL, limit_ns, NULL, NULL, NULL, NULL};
 
-    return peer_moves_ask(peers, peer, &question, err);
+    return peer_moves_request(peers, peer, &question, err);
 }
 
 /* Returns the text of a member of an object, or NULL. */
@@ -399,7 +399,7 @@ vg_peer_change_move(vg_peers *peers, const char *peer, const char *id, const cha
     g_autofree char *path = g_strconcat("/v1/migrations/", escaped, "/", verb, NULL);
     const struct peers_question question = {"POST", path, "{}", limit_ns, NULL, NULL, person, NULL};
 
-    return peer_moves_ask(peers, peer, &question, err);
+    return peer_moves_request(peers, peer, &question, err);
 }
 
 /* ---- hosts that are to be emptied ---- */

@@ -17,8 +17,8 @@
 
 /* After a member fails, a request to it is lost until another member leads, which takes two
  * seconds. Each of three members may cost an attempt of two seconds. */
-#define LOCK_LIMIT_NS (10 * VG_NS_PER_S)
-#define LOOK_LIMIT_NS (2 * VG_NS_PER_S)
+#define LOCK_LIMIT_NS  (10 * VG_NS_PER_S)
+#define SHORT_LIMIT_NS (2 * VG_NS_PER_S)
 
 #define LOCK_DEPTH 4
 
@@ -230,7 +230,7 @@ vg_region_other_moves(vg_region *region, const char *uuid, char **ret_host)
     pthread_mutex_lock(&region->lock);
     const bool failing = region->failing;
     pthread_mutex_unlock(&region->lock);
-    if (failing || vg_etcd_range(region->etcd, &(struct vg_etcd_range){.key = key}, LOOK_LIMIT_NS,
+    if (failing || vg_etcd_range(region->etcd, &(struct vg_etcd_range){.key = key}, SHORT_LIMIT_NS,
                                  &answer, NULL) < 0)
         return false;
     if (answer.pairs->len == 0)
@@ -269,9 +269,9 @@ region_remove_lock(vg_region *region, const char *uuid, int64_t limit_ns, GError
 
 /* Releases a lock. Called while `locking` is held. */
 static int
-region_give_back(vg_region *region, const char *uuid)
+region_release_lock(vg_region *region, const char *uuid)
 {
-    if (region_remove_lock(region, uuid, LOOK_LIMIT_NS, NULL) < 0)
+    if (region_remove_lock(region, uuid, SHORT_LIMIT_NS, NULL) < 0)
         return -1;
     VG_LOCK_SCOPE(&region->lock);
     g_hash_table_remove(region->locks, uuid);
@@ -292,7 +292,7 @@ vg_region_unlock_move(vg_region *region, const char *uuid)
     pthread_mutex_unlock(&region->lock);
     /* On failure, the thread does this later. */
     if (lock && !failing && region->locking_failed_ns <= asked_ns &&
-        region_give_back(region, uuid) < 0)
+        region_release_lock(region, uuid) < 0)
         region->locking_failed_ns = vg_clock_monotonic_ns();
 }
 
@@ -337,7 +337,7 @@ region_lock_again(vg_region *region, const char *uuid)
     g_autofree char *other = NULL;
     int64_t created = 0;
     const int status = region_put_lock(region, uuid, &(struct region_fence){0}, region->lease,
-                                       LOOK_LIMIT_NS, &created, &other, NULL);
+                                       SHORT_LIMIT_NS, &created, &other, NULL);
 
     if (status < 0)
         return -1;
@@ -362,7 +362,7 @@ region_tidy_locks(vg_region *region)
         g_autofree char *uuid = region_untidy_lock(region, &unwanted);
         vg_thread_beat(region->thread);
         if (!uuid ||
-            (unwanted ? region_give_back(region, uuid) : region_lock_again(region, uuid)) < 0)
+            (unwanted ? region_release_lock(region, uuid) : region_lock_again(region, uuid)) < 0)
             return;
     }
 }

@@ -179,7 +179,7 @@ region_forget(vg_region *region, uint64_t cluster_id)
 }
 
 static int
-region_ask(vg_region *region, bool keys_only, struct vg_etcd_answer *ret, GError **err)
+region_query(vg_region *region, bool keys_only, struct vg_etcd_answer *ret, GError **err)
 {
     const struct vg_etcd_range range = {
         .key = region->prefix,
@@ -226,7 +226,7 @@ region_take_answer(vg_region *region, const struct vg_etcd_answer *answer)
 
 /* Forgets hosts that have been unresponsive for a long time. Called under the lock. */
 static void
-region_forget_silent(vg_region *region)
+region_forget_unresponsive(vg_region *region)
 {
     const int64_t now_ns = vg_clock_monotonic_ns();
     GHashTableIter at;
@@ -246,7 +246,7 @@ region_read(vg_region *region, GError **err)
     g_auto(vg_etcd_answer) changed = {0};
     g_auto(vg_etcd_answer) all = {0};
 
-    if (region_ask(region, false, &changed, err) < 0)
+    if (region_query(region, false, &changed, err) < 0)
         return -1;
     if (changed.cluster != region->cluster_id) {
         const bool is_first = region->cluster_id == 0;
@@ -265,13 +265,13 @@ region_read(vg_region *region, GError **err)
     }
     region_take_answer(region, &changed);
     if ((int64_t)g_hash_table_size(region->known) != changed.count) {
-        if (region_ask(region, true, &all, err) < 0)
+        if (region_query(region, true, &all, err) < 0)
             return -1;
         region_drop_lost(region, &all);
     }
     region->linearizable = false;
     VG_LOCK_SCOPE(&region->lock);
-    region_forget_silent(region);
+    region_forget_unresponsive(region);
     return 0;
 }
 

@@ -29,7 +29,7 @@
 #define AGAIN_NS VG_NS_PER_S
 
 /* The pause after another vgpud with this host's name was found. */
-#define TWIN_NS (10 * VG_NS_PER_S)
+#define DUPLICATE_NS (10 * VG_NS_PER_S)
 
 /* The interval of checks that etcd accepts writes: while it does, and while it does not. */
 #define WRITE_CHECK_NS (10 * VG_NS_PER_S)
@@ -150,7 +150,7 @@ region_set_lease(vg_region *region, int64_t lease, int64_t asked_ns, int64_t ttl
 
 /* Renews the lease, or requests a new one. */
 static int
-region_keep_lease(vg_region *region, GError **err)
+region_renew_lease(vg_region *region, GError **err)
 {
     const int64_t asked_ns = vg_clock_monotonic_ns();
     int64_t lease = region->lease, ttl_s = 0;
@@ -228,7 +228,7 @@ region_announce(vg_region *region, GError **err)
     if (done == 0 && first.pairs->len == 1) {
         const struct vg_etcd_pair *there = first.pairs->pdata[0];
         if (!region_is_own(region, there)) {
-            region->announce_due_ns = vg_clock_monotonic_ns() + TWIN_NS;
+            region->announce_due_ns = vg_clock_monotonic_ns() + DUPLICATE_NS;
             return vg_error(err, VG_E_CONFLICT,
                             "another vgpud is in the cluster under the name '%s'",
                             region->own->name);
@@ -288,7 +288,7 @@ region_due_summary(vg_region *region, int64_t now_ns)
 }
 
 static int
-region_tell_summary(vg_region *region, GError **err)
+region_write_summary(vg_region *region, GError **err)
 {
     const int64_t now_ns = vg_clock_monotonic_ns();
     struct vg_host_summary *summary = region_due_summary(region, now_ns);
@@ -345,7 +345,7 @@ region_step(vg_region *region, GError **err)
 {
     const int64_t now_ns = vg_clock_monotonic_ns();
 
-    if (now_ns >= region->lease_due_ns && region_keep_lease(region, err) < 0)
+    if (now_ns >= region->lease_due_ns && region_renew_lease(region, err) < 0)
         return -1;
     vg_thread_beat(region->thread);
     if (!region->announced && now_ns >= region->announce_due_ns && region_announce(region, err) < 0)
@@ -355,7 +355,7 @@ region_step(vg_region *region, GError **err)
     if (region_tell_drain(region, err) < 0)
         return -1;
     vg_thread_beat(region->thread);
-    if (region_tell_summary(region, err) < 0)
+    if (region_write_summary(region, err) < 0)
         return -1;
     vg_thread_beat(region->thread);
     if (region->announced && now_ns >= region->write_due_ns && region_check_writes(region, err) < 0)

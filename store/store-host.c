@@ -138,7 +138,7 @@ vg_store_host_read(struct vg_store_file *file, int64_t win, struct vg_store_host
 }
 
 static bool
-store_host_is_told(const struct vg_host_figures *figures)
+store_host_is_known(const struct vg_host_figures *figures)
 {
     return figures->own_of_ns > 0 || figures->idle_of_ns > 0 || figures->load_of_ns > 0 ||
            figures->pressure_of_ns > 0 || figures->gpu_of_ns > 0;
@@ -161,7 +161,7 @@ int
 vg_store_host_write(struct vg_store_file *file, int64_t win, const struct vg_store_host *host,
                     GError **err)
 {
-    if (store_host_is_told(&host->figures) &&
+    if (store_host_is_known(&host->figures) &&
         store_host_write_figures(file, win, &host->figures, err) != 0)
         return -1;
     for (guint i = 0; i < host->measured->len; i++) {

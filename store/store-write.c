@@ -271,7 +271,7 @@ replace_elsewhere(struct vg_store_writer *writer, struct vg_store_source *source
 /* Determines the end of a source's newest window over all days. Later windows overlap no others. A
  * day that cannot be read may contain anything. */
 static void
-look_up_newest(struct vg_store_writer *writer, struct vg_store_source *source)
+write_find_newest(struct vg_store_writer *writer, struct vg_store_source *source)
 {
     g_autoptr(GArray) stamps =
         vg_store_dir_list(writer->directory, VG_STORE_WINDOWS, INT64_MIN, INT64_MAX, NULL);
@@ -414,7 +414,7 @@ vg_store_write_window(struct vg_store_writer *writer, const struct vg_store_wind
     struct vg_store_source *source = need_source(writer, window->source);
 
     if (!source->looked_up)
-        look_up_newest(writer, source);
+        write_find_newest(writer, source);
     if (write_window(writer, source, window, err) != 0) {
         /* A failed COMMIT may have reached the disk, and a file may be replaced soon. */
         source->looked_up = false;
