@@ -357,8 +357,7 @@ show_vm(void *data, vg_client *client, GError **err)
     return proxy && for_people ? vg_cli_print(proxy, err) : 0;
 }
 
-/* Returns the end of a row: for a finished step, the end of the step, even if its last window ended
- * earlier. */
+/* Returns the end of a row, which for a finished step is the step's own end. */
 static int64_t
 cmd_vm_end_of_step(json_object *document, json_object *row)
 {

@@ -51,8 +51,7 @@
 #define VG_LOG_TAG "daemon"
 #define TICK_NS    VG_NS_PER_S
 
-/* The maximum number of reports per iteration of the loop, so that signals and timers are also
- * handled. */
+/* The maximum number of reports per iteration, so that signals and timers are also handled. */
 #define TURN_MAX 16
 
 /* The maximum number of a replay's windows that wait for the disk. */
@@ -109,8 +108,7 @@ daemon_report_reload(struct daemon *daemon, bool done, const char *text)
     vg_event_log_add(daemon->events, "config", data);
 }
 
-/* Reports a part of the configuration that could not be read again and therefore remains
- * unchanged. */
+/* Reports a part of the configuration that could not be read again and stays unchanged. */
 static void
 keep_as_it_was(GString *kept, const char *what, GError **error)
 {
@@ -253,8 +251,7 @@ end_if_done(struct daemon *daemon)
     }
 }
 
-/* Starts the replay after libvirt has reported the VMs: a recording does not contain their
- * names. */
+/* Starts the replay after libvirt has reported the VMs, which a recording does not name. */
 static void
 start_replay(struct daemon *daemon)
 {

@@ -42,7 +42,7 @@ struct vg_node {
     int64_t window_ns;
     char boot_id[VG_UUID_LEN];
     int64_t started_ns;   /* epoch */
-    int64_t closed_at_ns; /* CLOCK_MONOTONIC, the time of the last window */
+    int64_t closed_at_ns; /* CLOCK_MONOTONIC, when the last window was closed */
     vg_store *store;
     uint64_t memory_windows;
     uint64_t most_pending; /* the maximum number of windows waiting for the disk, as traced */
@@ -340,8 +340,7 @@ publish_if_due(vg_node *node)
 
 /* ---- windows ---- */
 
-/* Lists the VMs that are only in the first window. The items are borrowed, and the caller frees the
- * array. */
+/* Lists the VMs that are only in the first window, borrowed. The caller frees the array. */
 static GPtrArray *
 only_in(const struct vg_window *these, const struct vg_window *those)
 {
@@ -424,9 +423,8 @@ trace_store(vg_node *node)
 }
 
 /* Stores a window. The offset to the epoch jitters by nanoseconds, and the clock is slewed. A
- * window that would therefore start before the end of the previous window, and replace it in the
- * store, starts later. If it also ends earlier because the clock was set back, it replaces the
- * previous window. */
+ * window that would start before the end of the previous one, and replace it, therefore starts
+ * later. If it also ends earlier, because the clock was set back, it replaces the previous one. */
 static void
 store_window(vg_node *node, const struct vg_gathered *gathered)
 {
@@ -488,8 +486,7 @@ now_of_windows(const vg_node *node)
     return node->replay ? INT64_MIN / 2 : vg_clock_monotonic_ns();
 }
 
-/* Takes the number of clipped intervals from the whole recording, as windows also clip intervals at
- * their edges. */
+/* Takes the number of clipped intervals from the recording: each window also clips at its edges. */
 static void
 take_edges(vg_node *node, const struct vg_window *period)
 {
@@ -560,8 +557,7 @@ vg_node_take(vg_node *node, unsigned int source, struct vg_report *take_report)
     publish_if_due(node);
 }
 
-/* Returns freed memory to the system. Memory of VMs that no longer exist lies between used blocks,
- * so that free() alone does not return it. */
+/* Returns freed memory to the system. Between used blocks, free() alone does not return it. */
 static void
 node_trim_memory(vg_node *node)
 {
