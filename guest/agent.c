@@ -8,21 +8,21 @@
  *        prepare, resume, status: a worker, a process of its own that sends lines back on a pipe
  *     -> port -> the host
  *
- * A worker's reads and writes may block for ever (a file of /proc, a driver that is unbound), and
- * its libraries may crash. The agent then goes on, tells the host that it is alive, and in the end
- * gives the worker up and says so. In the worker, `work` reports, and these act:
+ * A worker's reads and writes may block indefinitely (a file of /proc, a driver that is unbound),
+ * and its libraries may crash. The agent then continues, reports to the host that it is running,
+ * and in the end abandons the worker and reports this. In the worker, `work` reports, and these act:
  *
  *   prepare   device finds the PCI functions, node finds the files that lead to them; providers act
- *             in their order; holder looks at all processes until nobody has one of these files;
- *             drivers are unbound; holder looks again, or the work fails, and resume undoes it
- *   resume    waits for the devices and their drivers; then providers act in the opposite order
- *   provider  a table of the ways to make programs let go, and take up again
- *   hold      a tracer for each CUDA program that is stopped, which survives the agent: a thread
- *             that touches memory which the driver has taken away waits until it is back
- *   child     runs hooks in process groups, and writes to sysfs in a process that can be given up
+ *             in their order; holder checks all processes until none has one of these files;
+ *             drivers are unbound; holder checks again, or the work fails, and resume undoes it
+ *   resume    waits for the devices and their drivers; then providers act in reverse order
+ *   provider  a table of the methods to make programs release GPUs and use them again
+ *   hold      a tracer for each stopped CUDA program, which survives the agent: a thread that
+ *             touches memory which the driver has taken away waits until it is back
+ *   child     runs hooks in process groups, and writes to sysfs in a process that can be abandoned
  *
- * State between two requests is kept in the session, and gone with the agent; that of units and
- * cuda is in files of /run, too, and programs of OpenCL know their own. vgpud-guest(7) is the
+ * The session stores the state between two requests, which is lost with the agent. That of units
+ * and cuda is also in files of /run, and OpenCL programs know their own. vgpud-guest(7) is the
  * contract with the host.
  */
 #include "config.h"

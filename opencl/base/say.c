@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static int say_kept = -1;        /* the file, if it is open */
-static char say_number[16] = ""; /* of this process; empty: getpid()'s */
+static int say_kept = -1;        /* log file; -1: not open */
+static char say_number[16] = ""; /* number of this process; empty: use getpid() */
 
 static int
 say_open(const char *path)
@@ -43,7 +43,7 @@ say_line(const char *path, const char *format, va_list args)
     strcat(line, "\n");
     if (fd < 0)
         return;
-    ssize_t written = write(fd, line, strlen(line)); /* nobody is left to be told of an error */
+    ssize_t written = write(fd, line, strlen(line)); /* an error cannot be reported anywhere */
     (void)written;
     if (path && fd != say_kept)
         close(fd);

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-#define SHA256_LENGTH_AT (VG_SHA256_BLOCK - 8) /* where the last block has the number of bits */
+#define SHA256_LENGTH_AT                                                                           \
+ (VG_SHA256_BLOCK - 8) /* position of the number of bits in the last block */
 
 /* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
 static const uint32_t sha256_constants[64] = {
@@ -125,7 +126,7 @@ vg_sha256_end(struct vg_sha256 *hash, unsigned char digest[VG_SHA256_SIZE])
     explicit_bzero(hash, sizeof *hash);
 }
 
-/* Begins with the key, each byte of which is changed by PAD. */
+/* Starts with the key, each byte of which is combined with PAD. */
 static void
 sha256_begin_key(struct vg_sha256 *hash, const unsigned char key[VG_SHA256_SIZE], unsigned char pad)
 {

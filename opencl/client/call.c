@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls of the program's side, from their beginning to their end.
+ * Calls from the program's side, from start to end.
  */
 #include "config.h"
 
@@ -51,8 +51,8 @@ vg_wire_call_end(struct vg_wire_call *call)
     call->has_area = false;
 }
 
-/* The next message, of CALL; with both locks. What is written from an area is the proxy's until it
- * leaves it. */
+/* Prepares the next message of CALL. Called under both locks. Data written from an area belongs to
+ * the proxy until it leaves the area. */
 static struct vg_wire_head
 call_head(struct vg_wire_call *call, uint16_t flags)
 {
@@ -83,7 +83,7 @@ call_head(struct vg_wire_call *call, uint16_t flags)
     return head;
 }
 
-/* What is wrong with CALL before it is sent; a broken link says so itself. */
+/* Returns the error of CALL before it is sent. A broken link has its own error. */
 static cl_int
 call_refuse(const struct vg_wire_call *call)
 {
@@ -135,7 +135,7 @@ vg_wire_call_ask(struct vg_wire_call *call)
     return result == CL_SUCCESS ? vg_wire_call_wait(call) : result;
 }
 
-/* Puts a message behind those that were gathered; with the lock for sending. */
+/* Appends a message to the gathered ones. Called under the lock for sending. */
 static void
 call_gather(struct vg_wire_client *client, const struct vg_wire_head *head, const void *body,
             const void *data, size_t data_size)
@@ -172,7 +172,7 @@ vg_wire_call_post(struct vg_wire_call *call)
     pthread_mutex_unlock(&client->lock);
     size_t size = sizeof head + call->out.size;
     size_t data_size = head.flags & VG_WIRE_STAGED ? 0 : call->data_size;
-    /* Who has staged so much already has the proxy begin with it. */
+    /* If so much has been staged already, let the proxy start with it. */
     bool is_small =
         !client->is_unbatched && size < VG_WIRE_BATCH && data_size < VG_WIRE_BATCH - size;
     if (ok && is_small && !(head.flags & VG_WIRE_STAGED)) {
@@ -193,7 +193,7 @@ void *
 vg_wire_call_made(struct vg_wire_call *call, struct vg_wire_object *object, cl_int *error)
 {
     cl_int result = object ? vg_wire_call_ask(call) : CL_OUT_OF_HOST_MEMORY;
-    /* A program that could not be linked is there all the same. */
+    /* A program that could not be linked exists nevertheless. */
     bool is_there = object && result != VG_WIRE_BROKEN && vg_wire_get(&call->in);
 
     if (result == CL_SUCCESS && !is_there)
@@ -256,7 +256,7 @@ vg_wire_call_info(struct vg_wire_call *call, size_t size, void *value, size_t *s
         result = VG_WIRE_BROKEN;
     if (result == CL_SUCCESS && value && has)
         memcpy(value, bytes, has);
-    /* Vendors write it also where the room is too little. */
+    /* Vendors also write it if there is not enough space. */
     if (result != VG_WIRE_BROKEN && size_ret && n != SIZE_MAX)
         *size_ret = n;
     vg_wire_call_end(call);

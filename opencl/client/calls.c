@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Of the program's side by hand: what is given other objects, and what calls back.
+ * Hand-written functions of the program's side: those with other objects as arguments, and those
+ * with callbacks.
  */
 #include "config.h"
 
@@ -11,8 +12,8 @@
 #include "opencl/client/later.h"
 #include "opencl/client/table.h"
 
-#define CALLS_MADE_MAX 4096  /* objects, formats or lists of an answer */
-#define CALLS_ARG_MAX  65536 /* bytes of an argument; vendors allow a few thousand */
+#define CALLS_MADE_MAX 4096  /* maximum number of objects, formats or lists in an answer */
+#define CALLS_ARG_MAX  65536 /* maximum bytes of an argument; vendors allow a few thousand */
 
 /* ---- platforms, devices, contexts ---- */
 
@@ -43,7 +44,7 @@ vg_wire_GetDeviceIDs(cl_platform_id platform, cl_device_type device_type, cl_uin
     return result;
 }
 
-/* Functions of the program cannot be called from elsewhere. */
+/* Functions of the program cannot be called from another machine. */
 cl_int CL_API_CALL
 vg_wire_GetDeviceInfo(cl_device_id device, cl_device_info param_name, size_t param_value_size,
                       void *param_value, size_t *param_value_size_ret)
@@ -161,7 +162,7 @@ vg_wire_GetEventInfo(cl_event event, cl_event_info param_name, size_t param_valu
 
 /* ---- several objects at a time ---- */
 
-/* Puts N new objects of TYPE, whose room is MADE. */
+/* Puts N new objects of TYPE, which are stored in MADE. */
 static bool
 calls_put_new(struct vg_wire_call *call, enum vg_cl_type type, const void *context, cl_uint n,
               struct vg_wire_object **made)
@@ -176,7 +177,7 @@ calls_put_new(struct vg_wire_call *call, enum vg_cl_type type, const void *conte
     return ok;
 }
 
-/* The end of a call that makes up to N objects and says how many. */
+/* Ends a call that creates up to N objects and reports their number. */
 static cl_int
 calls_made(struct vg_wire_call *call, bool ok, cl_uint n, struct vg_wire_object **made,
            cl_uint *n_ret)
@@ -210,7 +211,7 @@ vg_wire_CreateSubDevices(cl_device_id in_device, const cl_device_partition_prope
     vg_wire_call_begin(&call, in_device, VG_WIRE_OP_CreateSubDevices);
     vg_wire_put(&call.out, out_devices ? room : num_devices);
     vg_wire_put_object(&call, in_device);
-    /* After a list of counts there is another 0. */
+    /* A list of counts is followed by another 0. */
     bool is_counts = properties && properties[0] == CL_DEVICE_PARTITION_BY_COUNTS;
     vg_wire_put_list(&call.out, properties, (n + 1) * sizeof *properties);
     vg_wire_put(&call.out, is_counts);
@@ -319,7 +320,7 @@ vg_wire_CreateProgramWithBinary(cl_context context, cl_uint num_devices,
     return NULL;
 }
 
-/* Remembers what the program makes room for: N sizes at VALUE. */
+/* Notes the sizes for which the program allocates memory: N sizes at VALUE. */
 static void
 calls_keep_sizes(struct vg_wire_object *program, const void *value, size_t n)
 {
@@ -332,7 +333,7 @@ calls_keep_sizes(struct vg_wire_object *program, const void *value, size_t n)
     vg_wire_unlock(program->client);
 }
 
-/* Whether the program was told of so large a binary. */
+/* Returns whether such a large size of a binary was reported to the program. */
 static bool
 calls_has_size(const struct vg_wire_object *program, uint64_t i, size_t size)
 {
@@ -342,7 +343,7 @@ calls_has_size(const struct vg_wire_object *program, uint64_t i, size_t size)
     return has;
 }
 
-/* Binaries are written to where a list says that they shall be, by sizes that were asked for. */
+/* Binaries are written to the addresses in a list, with the sizes that were queried. */
 static cl_int
 calls_get_binaries(cl_program program, size_t size, unsigned char **lists, size_t *size_ret)
 {
@@ -406,8 +407,8 @@ vg_wire_CreateKernelsInProgram(cl_program program, cl_uint num_kernels, cl_kerne
                       num_kernels_ret);
 }
 
-/* The tracker gives a handle where it has it itself, so that a number that happens to be one is
- * told from it. */
+/* If the tracker has the object itself, it passes its handle, so that a number that happens to
+ * equal a handle can be distinguished. */
 static const struct vg_wire_object *
 calls_object_at(const void *value, size_t size)
 {

@@ -11,9 +11,10 @@
 #include "opencl/wire/link.h"
 
 #define COPIER_CHUNK ((size_t)64 << 10)  /* bytes */
-#define COPIER_FROM  ((size_t)256 << 10) /* bytes of the smallest copy by two threads */
-#define COPIER_MOST  ((size_t)1 << 40)   /* bytes; the number of chunks fits its half */
-#define COPIER_SPINS 2000                /* before the thread sleeps, or the other one yields */
+#define COPIER_FROM  ((size_t)256 << 10) /* bytes of the smallest copy with two threads */
+#define COPIER_MOST                                                                                \
+ ((size_t)1 << 40)        /* maximum in bytes; the number of chunks fits into half of claim */
+#define COPIER_SPINS 2000 /* number of spins before the thread sleeps, or the other one yields */
 
 #define COPIER_NUMBER(claim)   ((claim) >> 32)
 #define COPIER_CHUNK_OF(claim) ((claim)&UINT32_MAX)
@@ -52,7 +53,7 @@ copier_do(struct client_copier *copier)
 
     if (at >= size)
         return false;
-    /* If this is another copy by now, what was read belongs to neither. */
+    /* If this is another copy by now, the values belong to neither. */
     if (!atomic_compare_exchange_strong(&copier->claim, &claim, claim + 1))
         return true;
     memcpy(to + at, from + at, size - at < COPIER_CHUNK ? size - at : COPIER_CHUNK);
@@ -129,7 +130,7 @@ copier_init(struct client_copier *copier, bool is_refused)
 void
 vg_wire_copier_begin(struct client_copier *copier)
 {
-    /* With few processors, the proxy's side needs them. */
+    /* With few processors, the proxy's side needs all of them. */
     copier_init(copier, vg_wire_link_processors() < 4);
 }
 

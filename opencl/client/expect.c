@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the program's side expects of commands that it does not wait for: data, and events.
+ * What the program's side expects from commands that it does not wait for: data, and events.
  */
 #include "config.h"
 
@@ -27,7 +27,7 @@ vg_wire_expect_read(struct vg_wire_client *client, const struct vg_wire_rows *ro
     return token;
 }
 
-/* Under the lock: the same, but for what is coming, which is waited for. */
+/* Finds a read, and waits if its data is being received. Called under the lock. */
 static struct client_read *
 expect_await_read(struct vg_wire_client *client, uint64_t token)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program that forks. Its child has the same connection and the same memory in common with the
- * proxy, but a copy of what is known of them: a call there would end the program's OpenCL. So calls
- * of the child with the program's objects fail, and it leaves all that as it is. A call with a
- * platform or device gets the child a link of its own.
+ * A program that forks. The child has the same connection and shares the same memory with the
+ * proxy, but has a copy of the state of both: a call there would break the program's OpenCL. Calls
+ * of the child with the program's objects therefore fail and leave everything unchanged. A call
+ * with a platform or device creates a separate link for the child.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 
 static pthread_mutex_t fork_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-static struct vg_wire_client *fork_all; /* of the program */
+static struct vg_wire_client *fork_all; /* clients of the program */
 
 static void
 fork_before(void)
@@ -28,7 +28,7 @@ fork_in_parent(void)
     pthread_mutex_unlock(&fork_lock);
 }
 
-/* Other threads are not here, whatever they had locked. */
+/* Other threads do not exist in the child, whatever locks they held. */
 static void
 fork_in_child(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The thread that calls the program's functions, and sends what was gathered.
+ * The thread that calls the program's callbacks, and sends gathered messages.
  */
 #include "config.h"
 
@@ -26,14 +26,14 @@ helper_run_ready(struct vg_wire_client *client)
     pthread_mutex_lock(&client->lock);
 }
 
-/* Nobody else receives what the proxy sends by itself; under the lock. */
+/* Receives what the proxy sends unasked, if no other thread does. Called under the lock. */
 static void
 helper_listen(struct vg_wire_client *client, int timeout_ms)
 {
     pthread_mutex_unlock(&client->lock);
     bool is_there = vg_wire_link_wait(&client->link, timeout_ms);
     pthread_mutex_lock(&client->lock);
-    /* Another thread may have taken it meanwhile. */
+    /* Another thread may have received it in the meantime. */
     if (is_there && !client->is_receiving && !client->waiting && !client->is_broken &&
         vg_wire_link_wait(&client->link, 0))
         vg_wire_client_receive(client);
@@ -68,7 +68,7 @@ helper_run(void *data)
     return NULL;
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 void
 vg_wire_client_need_helper(struct vg_wire_client *client)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which calls are not waited for. Whether a kernel can be launched so, or be given such an
- * argument, is known of a call that was the same in all that its result depends on, and did well:
- * it was asked for once, and is told from then on.
+ * Determines which calls are not waited for. A kernel can be launched, or an argument set, without
+ * waiting if an earlier call succeeded that was the same in everything on which its result depends.
+ * The earlier call was waited for; later ones are only sent.
  */
 #include "config.h"
 
@@ -14,15 +14,15 @@
 #define LATER_ARGS     64
 #define LATER_LAUNCHES 16
 
-/* What did well with a kernel. A launch depends on what kinds of arguments there are, so that it is
- * forgotten when there is one of another kind. */
+/* What has succeeded with a kernel. A launch depends on the kinds of the arguments, so it is
+ * forgotten if an argument changes its kind. */
 struct vg_wire_kernel {
-    _Atomic uint64_t args[LATER_ARGS]; /* of each its kind; 0: none yet */
+    _Atomic uint64_t args[LATER_ARGS]; /* kind of each argument; 0: none yet */
     _Atomic uint64_t launches[LATER_LAUNCHES];
-    _Atomic uint64_t kinds; /* is counted up with another kind of argument */
+    _Atomic uint64_t kinds; /* incremented when an argument changes its kind */
 };
 
-/* Mixes NUMBER into HASH, whose values do not meet by chance. */
+/* Mixes NUMBER into HASH, whose values do not collide in practice. */
 static uint64_t
 later_mix(uint64_t hash, uint64_t number)
 {
@@ -45,7 +45,7 @@ later_kernel(cl_kernel handle)
     return kernel;
 }
 
-/* Whether a value is the handle of nothing. */
+/* Returns whether a value is not the handle of any object. */
 static bool
 later_is_nothing(size_t size, const void *value)
 {
@@ -56,7 +56,7 @@ later_is_nothing(size_t size, const void *value)
     return number == 0;
 }
 
-/* The kind of an argument: all that the vendor looks at. */
+/* Returns the kind of an argument: everything that the vendor checks. */
 static uint64_t
 later_kind(size_t size, const struct vg_wire_object *object, const void *value)
 {
@@ -92,7 +92,7 @@ vg_wire_later_SetKernelArg(struct vg_wire_call *call, cl_kernel handle, cl_uint 
     }
 }
 
-/* All events are of the queue's context. */
+/* Returns whether all events belong to the queue's context. */
 static bool
 later_can_wait(cl_command_queue queue, cl_uint n, const cl_event *list)
 {
@@ -153,7 +153,7 @@ later_has(cl_command_queue queue, cl_mem handle, size_t offset, size_t size)
 {
     const struct vg_wire_object *mem = vg_wire_object(handle);
 
-    /* Parts of buffers have to lie as the device wants it. */
+    /* Sub-buffers must be aligned as the device requires. */
     return mem && !mem->mem.element && !mem->mem.origin &&
            mem->context == vg_wire_object(queue)->context && size > 0 && offset <= mem->mem.size &&
            size <= mem->mem.size - offset;

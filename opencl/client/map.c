@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Memory that the program maps: it gets a copy of what the proxy has mapped, or its own memory,
- * which is brought up to date.
+ * which is updated.
  */
 #include "config.h"
 
@@ -13,8 +13,8 @@
 
 static _Atomic uint64_t map_last;
 
-/* Reads what is mapped, but not what is to be written anew: the program may be at that already, as
- * where its memory is mapped again after it was stopped. */
+/* Reads what is mapped, except what will be overwritten: the program may already be writing there,
+ * for example if its memory is mapped again after a stop. */
 static cl_int
 map_read(struct vg_wire_call *call, const struct vg_wire_map *map, cl_bool blocking, cl_uint n,
          const cl_event *list, cl_event *event)
@@ -33,7 +33,7 @@ map_read(struct vg_wire_call *call, const struct vg_wire_map *map, cl_bool block
     return result;
 }
 
-/* The end of both kinds of mapping. MAP is freed if it fails. */
+/* Ends both kinds of mapping. Frees MAP on failure. */
 static void *
 map_end(struct vg_wire_call *call, struct vg_wire_object *mem, struct vg_wire_map *map,
         cl_bool blocking, cl_uint n, const cl_event *list, cl_event *event, cl_int *errcode_ret)
@@ -161,7 +161,7 @@ vg_wire_EnqueueUnmapMemObject(cl_command_queue command_queue, cl_mem memobj, voi
 
     if (!map)
         return CL_INVALID_VALUE;
-    /* Before it is there, the program cannot have written to it. */
+    /* Before the data has come, the program cannot have written to it. */
     bool is_there = !vg_wire_leave_read(mem->client, map->token);
     if (is_there && (map->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)))
         rows = map->rows;

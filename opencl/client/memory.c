@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Of the program's side by hand: memory, which goes as a message's data. The program's own memory
- * (CL_MEM_USE_HOST_PTR) is the proxy's copy of it between mappings, as the standard allows.
+ * Hand-written functions of the program's side for memory, which is sent as the data of a message.
+ * The program's own memory (CL_MEM_USE_HOST_PTR) is the proxy's copy of it between mappings, as the
+ * standard allows.
  */
 #include "config.h"
 
@@ -26,9 +27,8 @@ struct vg_wire_end {
 
 /* ---- objects ---- */
 
-/* The end of a call that makes MADE, which is as the rest says. How large the elements of an image
- * are is known here: what is read and written of the program's memory must not be the proxy's to
- * say. */
+/* Ends a call that creates MADE with the properties MEM. The element size of an image is stored
+ * here: the proxy must not decide which of the program's memory is read and written. */
 static cl_mem
 memory_made(struct vg_wire_call *call, struct vg_wire_object *made, const struct vg_wire_mem *mem,
             cl_int *errcode_ret)
@@ -70,7 +70,7 @@ vg_wire_CreateBufferWithProperties(cl_context context, const cl_mem_properties *
     vg_wire_put_object(&call, context);
     struct vg_wire_rows rows = vg_wire_memory_one_row(host_ptr, size);
     if (has_data && size > 0)
-        vg_wire_memory_put_data(&call, &rows); /* which lie in one row */
+        vg_wire_memory_put_data(&call, &rows); /* which are contiguous */
     if (flags & CL_MEM_USE_HOST_PTR)
         mem.host = host_ptr;
     struct vg_wire_object *made = vg_wire_new(&call, VG_CL_MEM, context);
@@ -107,7 +107,7 @@ vg_wire_CreateSubBuffer(cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type
     return memory_made(&call, made, &mem, errcode_ret);
 }
 
-/* What an image begins with; false: it cannot be one. */
+/* Reads the fixed part of an image. Returns false if it is invalid. */
 static bool
 memory_image_rows(const cl_image_format *format, const cl_image_desc *desc, void *host,
                   struct vg_wire_rows *rows)
@@ -167,8 +167,8 @@ vg_wire_CreateImage(cl_context context, cl_mem_flags flags, const cl_image_forma
                                              host_ptr, errcode_ret);
 }
 
-/* What is mapped keeps its address until it is over, and what is to be told then is told by this
- * side. */
+/* Mapped memory keeps its address until the object is destroyed, and this side then calls the
+ * callbacks. */
 cl_int CL_API_CALL
 vg_wire_SetMemObjectDestructorCallback(cl_mem memobj, vg_cl_mem_notify pfn_notify, void *user_data)
 {
@@ -208,7 +208,7 @@ vg_wire_ReleaseMemObject(cl_mem memobj)
     return result;
 }
 
-/* What the program's memory is laid out like is known here alone. */
+/* Only this side knows the layout of the program's memory. */
 cl_int CL_API_CALL
 vg_wire_GetImageInfo(cl_mem image, cl_image_info param_name, size_t param_value_size,
                      void *param_value, size_t *param_value_size_ret)
@@ -313,7 +313,7 @@ vg_wire_EnqueueWriteBuffer(cl_command_queue command_queue, cl_mem buffer, cl_boo
     return result;
 }
 
-/* A part of the program's memory; false: it cannot be one. */
+/* Checks a part of the program's memory. Returns false if it is invalid. */
 static bool
 memory_rect(struct vg_wire_rows *rows, const void *ptr, const size_t *origin, const size_t *region,
             size_t row_pitch, size_t slice_pitch)
@@ -335,7 +335,8 @@ memory_rect(struct vg_wire_rows *rows, const void *ptr, const size_t *origin, co
     return vg_wire_rows_size(rows) > 0;
 }
 
-/* Whether a part lies in BUFFER, as else nothing may be read of the program's memory for it. */
+/* Returns whether a part is inside BUFFER. Otherwise, nothing of the program's memory may be read
+ * for it. */
 static bool
 memory_has_rect(cl_mem buffer, const size_t *origin, const size_t *region, size_t row_pitch,
                 size_t slice_pitch)
@@ -414,7 +415,7 @@ vg_wire_EnqueueWriteBufferRect(cl_command_queue command_queue, cl_mem buffer,
 
 /* ---- images ---- */
 
-/* The program's memory for a part of an image; false: it cannot be one. */
+/* Finds the program's memory for a part of an image. Returns false if it is invalid. */
 static bool
 memory_image_part(struct vg_wire_rows *rows, cl_mem image, const size_t *origin,
                   const size_t *region, size_t row_pitch, size_t slice_pitch, const void *ptr)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What kernels have printed at the proxy goes to stdout of the program, as natively.
+ * Writes what kernels have printed at the proxy to the program's stdout, as without a proxy.
  */
 #include "config.h"
 
@@ -12,10 +12,10 @@
 #include "opencl/base/say.h"
 #include "opencl/client/private.h"
 
-#define OUTPUT_PIECE 4096 /* bytes that a pipe takes as a whole */
+#define OUTPUT_PIECE 4096 /* number of bytes that a pipe accepts at once */
 
-/* Waits as long as stdout takes nothing, as a vendor's library in the program does. Returns false
- * if it takes nothing any more. */
+/* Waits until stdout accepts data, like a vendor's library in the program. Returns false if it no
+ * longer does. */
 static bool
 output_write(const char *bytes, size_t size)
 {

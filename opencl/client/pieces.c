@@ -6,10 +6,10 @@
 #include "opencl/client/memory.h"
 #include "opencl/client/private.h"
 
-/* Bytes; more where the two sides would have to take turns on the processors. */
+/* Bytes per piece. It is larger if the two sides would have to take turns on the processors. */
 #define PIECES_EACH     ((size_t)1 << 20)
 #define PIECES_EACH_FEW ((size_t)4 << 20)
-#define PIECES_AHEAD    4 /* reads on their way at a time */
+#define PIECES_AHEAD    4 /* number of concurrent reads */
 
 static size_t
 pieces_each(void)
@@ -17,7 +17,7 @@ pieces_each(void)
     return vg_wire_link_processors() < 4 ? PIECES_EACH_FEW : PIECES_EACH;
 }
 
-/* Whether the commands of QUEUE run one after the other; it is asked once. */
+/* Returns whether the commands of QUEUE run in order. This is queried once. */
 static bool
 pieces_is_in_order(cl_command_queue queue)
 {
@@ -60,15 +60,15 @@ vg_wire_pieces_write(cl_command_queue queue, cl_mem buffer, bool is_blocking, si
     return result;
 }
 
-/* Sends for a piece, which goes to TO. */
+/* Requests a piece, which is read into TO. */
 static cl_int
 pieces_begin_read(struct vg_wire_call *call, cl_command_queue queue, cl_mem buffer, size_t offset,
                   size_t size, unsigned char *to)
 {
     vg_wire_call_begin(call, queue, VG_WIRE_OP_EnqueueReadBuffer);
     vg_wire_memory_put_buffer(call, queue, buffer, offset, size);
-    vg_wire_put(&call->out, 0); /* it is waited for, */
-    vg_wire_put(&call->out, 0); /* and does not wait for events */
+    vg_wire_put(&call->out, 0); /* blocking, */
+    vg_wire_put(&call->out, 0); /* without events to wait for */
     vg_wire_put_objects(call, 0, NULL);
     vg_wire_put(&call->out, 0);
     call->area = vg_wire_stage(call->client, size);

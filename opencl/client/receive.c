@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the proxy sends to the program's side.
+ * Receives messages from the proxy on the program's side.
  */
 #include "config.h"
 
@@ -50,7 +50,7 @@ receive_take_waiting(struct vg_wire_client *client, uint64_t number)
     return found;
 }
 
-/* The answer to a call that was left. */
+/* Receives the answer to an abandoned call. */
 static bool
 receive_skip(struct vg_wire_client *client, const struct vg_wire_head *head)
 {
@@ -96,7 +96,7 @@ receive_answer(struct vg_wire_client *client, const struct vg_wire_head *head)
     return ok;
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 struct client_read *
 vg_wire_client_find_read(struct vg_wire_client *client, uint64_t token)
 {
@@ -107,7 +107,7 @@ vg_wire_client_find_read(struct vg_wire_client *client, uint64_t token)
     return read;
 }
 
-/* Likewise: READ is over. */
+/* Ends READ. Called under the lock. */
 void
 vg_wire_client_end_read(struct vg_wire_client *client, struct client_read *read)
 {
@@ -122,7 +122,7 @@ vg_wire_client_end_read(struct vg_wire_client *client, struct client_read *read)
     pthread_cond_broadcast(&client->changed);
 }
 
-/* Takes SIZE bytes that nobody wants. */
+/* Receives and discards SIZE bytes. */
 static bool
 receive_nothing(struct vg_wire_client *client, size_t size)
 {
@@ -136,7 +136,7 @@ receive_nothing(struct vg_wire_client *client, size_t size)
     return true;
 }
 
-/* The data of a read that is coming. */
+/* Receives the data of an expected read. */
 static bool
 receive_data(struct vg_wire_client *client, const struct client_read *read, bool is_staged)
 {
@@ -158,7 +158,7 @@ receive_data(struct vg_wire_client *client, const struct client_read *read, bool
     return ok;
 }
 
-/* Without data: the command has failed. */
+/* Handles a read without data: the command has failed. */
 static bool
 receive_read(struct vg_wire_client *client, const struct vg_wire_head *head)
 {
@@ -207,7 +207,7 @@ receive_event(struct vg_wire_client *client, const struct vg_wire_head *head)
     return found;
 }
 
-/* The last message says why. */
+/* Receives the last message, which has the reason. */
 static bool
 receive_end(const struct vg_wire_head *head)
 {
@@ -218,7 +218,7 @@ receive_end(const struct vg_wire_head *head)
     return false;
 }
 
-/* The same in words. */
+/* Receives the reason as text. */
 static bool
 receive_ended(struct vg_wire_client *client, const struct vg_wire_head *head)
 {
@@ -232,7 +232,7 @@ receive_ended(struct vg_wire_client *client, const struct vg_wire_head *head)
     return false;
 }
 
-/* One message; the caller is the one that receives. */
+/* Receives one message. Only the receiving thread calls this. */
 static void
 receive(struct vg_wire_client *client)
 {
@@ -256,7 +256,7 @@ receive(struct vg_wire_client *client)
         vg_wire_client_break(client);
 }
 
-/* Receives one message, unless another thread receives; under the lock. */
+/* Receives one message, unless another thread is receiving. Called under the lock. */
 void
 vg_wire_client_receive(struct vg_wire_client *client)
 {
@@ -288,7 +288,8 @@ vg_wire_is_cut(const struct vg_wire_client *client)
     return vg_wire_link_is_cut(&client->link);
 }
 
-/* Leaves CALL, unless its answer is on its way already, or it makes much; under the lock. */
+/* Abandons CALL, unless its answer is already being received, or it creates several objects. Called
+ * under the lock. */
 static bool
 receive_leave(struct vg_wire_call *call)
 {
@@ -322,7 +323,7 @@ vg_wire_client_pause(struct vg_wire_client *client, pthread_cond_t *changed, int
     pthread_cond_timedwait(changed, &client->lock, &until);
 }
 
-/* Begins to receive only what is there; under the lock. */
+/* Starts to receive only what is available. Called under the lock. */
 static void
 receive_with_patience(struct vg_wire_call *call)
 {
@@ -358,7 +359,7 @@ vg_wire_client_wait(struct vg_wire_call *call)
     pthread_mutex_unlock(&client->lock);
 }
 
-/* The proxy sends while this side does: somebody has to take it. */
+/* Receives while this side sends: otherwise, both sides may wait for each other. */
 void
 vg_wire_client_take(void *data)
 {
@@ -374,14 +375,14 @@ vg_wire_client_take(void *data)
 
 /* ---- what comes when a command is done ---- */
 
-/* What was put into a queue before an event's command is done as well, where it is in order. */
+/* In an in-order queue, commands before the event's command are also complete. */
 uint64_t
 vg_wire_client_first(const struct vg_wire_object *event)
 {
     return event->order == VG_WIRE_ORDER_IN ? 0 : event->number;
 }
 
-/* Under the lock: whether something is to come yet of what is read by QUEUE. */
+/* Returns whether data of reads in QUEUE is still expected. Called under the lock. */
 static bool
 receive_is_awaited(const struct vg_wire_client *client, uint64_t queue, uint64_t first,
                    uint64_t last)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the program's side sends.
+ * Sends messages from the program's side.
  */
 #include "config.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What stands for objects where there is nothing behind them any more.
+ * Replacements for objects that no longer exist at the proxy.
  */
 #include "config.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Data of commands on memory, whatever the command.
+ * The data of all commands on memory.
  */
 #include "config.h"
 
@@ -9,8 +9,8 @@
 #include "opencl/client/memory.h"
 #include "opencl/client/private.h"
 
-/* Bytes of shared memory for blocking writes that are not waited for. Memory beyond them is in no
- * cache, or was never touched, and a copy to it takes longer than the wait. */
+/* Bytes of shared memory for blocking writes that are not waited for. More memory would not be in a
+ * cache, or never touched before, and a copy to it takes longer than the wait. */
 #define TRANSFER_AHEAD ((size_t)4 << 20)
 
 /* Returns whether earlier writes have filled the shared memory that a write should use. */

@@ -19,7 +19,7 @@ accepts_next(const struct vg_cl_object *previous)
     return o;
 }
 
-/* Returns which vendor has TRACK. */
+/* Returns the vendor of TRACK. */
 static const struct vg_cl_vendor *
 accepts_vendor(const struct vg_cl_track *track)
 {
@@ -57,7 +57,7 @@ accepts_find_devices(const struct vg_cl_program *program, cl_platform_id platfor
     return ok;
 }
 
-/* Returns the error that PROGRAM's binaries get there. Resuming reports other differences. */
+/* Returns the error of PROGRAM's binaries on these devices. Resuming reports other differences. */
 static cl_int
 accepts_load(const struct vg_cl_program *program, cl_platform_id platform)
 {

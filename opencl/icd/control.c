@@ -25,12 +25,13 @@
 #include "opencl/track/include.h"
 #include "opencl/track/memory.h"
 
-#define CONTROL_PAUSE_S 2    /* between two tries to connect */
-#define CONTROL_LATE_MS 2000 /* after its deadline a stop has ended, unless something hangs */
-#define CONTROL_LONG_S  30   /* after which it is told of a return that it goes on */
-#define MS              INT64_C(1000000)
-/* The rate at which both may copy the program's memory, and then take longer; the agent allows the
- * same (guest/work.h). */
+#define CONTROL_PAUSE_S 2 /* between two attempts to connect */
+#define CONTROL_LATE_MS                                                                            \
+ 2000 /* a stop ends this long after its deadline, unless a call does not return */
+#define CONTROL_LONG_S 30 /* a return that takes longer than this is reported */
+#define MS             INT64_C(1000000)
+/* The rate at which programs with much memory may copy it. The agent allows the same
+ * (guest/work.h). */
 #define CONTROL_BYTES_PER_MS (((int64_t)512 << 20) / 1000)
 
 struct control {
@@ -39,7 +40,7 @@ struct control {
     size_t used;
 };
 
-/* Returns the number that a variable of tests has, or else `usual`. */
+/* Returns the value of an environment variable for tests, or `usual`. */
 static int64_t
 control_env_seconds(const char *name, int64_t usual)
 {
@@ -49,7 +50,7 @@ control_env_seconds(const char *name, int64_t usual)
     return seconds > 0 ? seconds : usual;
 }
 
-/* Returns the nanoseconds that are allowed for copying all of the program's memory once. */
+/* Returns the time in ns for copying all of the program's memory once. */
 static int64_t
 control_copy_ns(void)
 {
@@ -92,8 +93,8 @@ control_connect(void)
     return -1;
 }
 
-/* A line that comes while the program is being stopped ends the stop, whatever it says; so does the
- * end of the agent. It is read afterwards. */
+/* Returns whether to abandon a stop: any line that arrives in the meantime ends it, and so does the
+ * end of the agent. The line is read afterwards. */
 static bool
 control_is_aborted(void *data)
 {
@@ -105,13 +106,13 @@ control_is_aborted(void *data)
 
 /* ---- what hangs ---- */
 
-/* A thread that tells of a stop that goes on long after its deadline, or of a return that takes
- * long, as the vendor's library does not come back from a call. */
+/* A thread that reports a stop that continues long after its deadline, or a return that takes long
+ * because a call of the vendor's library does not return. */
 struct control_watch {
-    const struct control *control; /* NULL: there is no agent */
-    const char *word;              /* of the line for the agent */
-    const char *who;               /* does not come back */
-    const struct vg_cl_switch *s;  /* `last` of it alone */
+    const struct control *control; /* NULL: no agent */
+    const char *word;              /* keyword of the line for the agent */
+    const char *who;               /* what does not return */
+    const struct vg_cl_switch *s;  /* only its `last` */
     int64_t late_ns;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -164,7 +165,7 @@ control_watch_begin(struct control_watch *watch, const struct control *control,
     watch->has_thread = pthread_create(&watch->thread, NULL, control_watch_run, watch) == 0;
 }
 
-/* Returns whether the agent was told already. */
+/* Returns whether the agent has got a report. */
 static bool
 control_watch_end(struct control_watch *watch)
 {
@@ -196,7 +197,7 @@ control_prepare(struct control *control, int64_t ms, const char *place)
     enum vg_cl_stopped stopped = vg_cl_stop(&s);
     bool has_told = control_watch_end(&watch);
     vg_cl_log("%s: %s", stopped == VG_CL_STOPPED ? "released" : s.reason, s.steps);
-    /* To `resume` the answer is what came of it. */
+    /* The result answers `resume`. */
     if (has_told)
         return true;
     switch (stopped) {
@@ -212,9 +213,9 @@ control_prepare(struct control *control, int64_t ms, const char *place)
     return control_tell(control, "lost %s", s.reason);
 }
 
-/* With a vendor's library it has no deadline, as nobody has another use for the program meanwhile,
- * nor is there a way to end it; a proxy has to answer in time (wire/link.h). If it takes long, that
- * is told. CONTROL may be NULL. */
+/* Has no deadline with a vendor's library: nothing else can use the program in the meantime, and
+ * the call cannot be ended. A proxy has to answer in time (wire/link.h). A long duration is
+ * reported. CONTROL may be NULL. */
 static bool
 control_return(const struct control *control, struct vg_cl_switch *s, const char *place)
 {
@@ -246,7 +247,7 @@ control_resume(struct control *control, const char *place)
     return control_tell(control, "failed %s", s.reason);
 }
 
-/* Tells what is so now, of which nothing changes. */
+/* Reports the present state, which does not change. */
 static bool
 control_answer(const struct control *control)
 {
@@ -281,11 +282,11 @@ control_do(struct control *control, const char *line)
     if (strncmp(line, at, sizeof at - 1) == 0)
         return control_resume(control, line + sizeof at - 1);
     if (strcmp(line, "abort") == 0)
-        return true; /* it has ended what it came for, or came too late */
+        return true; /* it has completed its request, or came too late */
     return control_tell(control, "error unknown message '%.64s'", line);
 }
 
-/* Says what an agent has to know of a program that one before has stopped or sent elsewhere. */
+/* Reports the state of a program that an earlier agent has stopped or moved. */
 static bool
 control_hello(const struct control *control)
 {
@@ -298,7 +299,7 @@ control_hello(const struct control *control)
                         *place ? " " : "", place);
 }
 
-/* Reads and does lines until the agent closes. */
+/* Reads and executes lines until the agent closes the connection. */
 static void
 control_serve(struct control *control)
 {
@@ -327,8 +328,8 @@ control_serve(struct control *control)
     }
 }
 
-/* Goes on without an agent, where it was, or else at what its own vendors are: nobody else would
- * ever let the program do so. Where there is no GPU for it, it stays as it is. */
+/* Continues without an agent: where the program was, or else with its own vendors, because nothing
+ * else would ever resume it. If there is no GPU for it, it remains stopped. */
 static void
 control_resume_alone(void)
 {
@@ -386,7 +387,7 @@ vg_cl_control_start(void)
     if (control_is_forbidden)
         return;
     vg_cl_ending_watch();
-    /* The program's signals are the program's. */
+    /* Signals are for the program's own threads. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_attr_init(&attr);

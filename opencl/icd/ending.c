@@ -17,7 +17,7 @@ static pid_t ending_pid;
 static void
 ending_begin(void)
 {
-    /* Nobody opens the gate in a process that the program has forked. */
+    /* In a forked child, nothing opens the gate. */
     if (getpid() != ending_pid)
         return;
     vg_cl_gate_enter();

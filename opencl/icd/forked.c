@@ -15,12 +15,14 @@
 #include "opencl/track/callback.h"
 #include "opencl/track/memory.h"
 
-static pthread_mutex_t forked_lock = PTHREAD_MUTEX_INITIALIZER; /* of a new link; before others */
-static uint64_t forked_last; /* the id of the program's newest object; what is newer is ours */
+static pthread_mutex_t forked_lock =
+    PTHREAD_MUTEX_INITIALIZER; /* for a new link; taken before others */
+static uint64_t
+    forked_last; /* id of the program's newest object; newer ones belong to this process */
 
 /* ---- the program's objects ---- */
 
-/* Returns the track of the program's objects of TRACK in this process; NULL: there is no memory. */
+/* Returns the track in this process for the program's objects of TRACK, or NULL without memory. */
 static struct vg_cl_track *
 forked_track(struct vg_cl_track *track)
 {
@@ -35,7 +37,7 @@ forked_track(struct vg_cl_track *track)
     return track->severed;
 }
 
-/* Has OBJECT, which is no platform and no whole device, be left alone. */
+/* Disables OBJECT, which is neither a platform nor a whole device. */
 static void
 forked_leave(struct vg_cl_object *object)
 {
@@ -60,7 +62,7 @@ forked_leave_objects(void)
     for (struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o))
         if (o->id <= forked_last && !forked_is_root(o))
             forked_leave(o);
-    /* The program's threads would have set and called these. */
+    /* The program's threads, which do not exist here, would have set and called these. */
     vg_cl_user_events_n = 0;
     vg_cl_callbacks_n = 0;
 }
@@ -84,7 +86,7 @@ forked_sever_objects(bool are_contexts)
             forked_sever(o);
 }
 
-/* Has VENDOR's platforms and devices stand for what a proxy that is gone would have. */
+/* Makes VENDOR's platforms and devices represent those of a proxy that no longer exists. */
 static void
 forked_sever_roots(const struct vg_cl_vendor *vendor)
 {
@@ -100,7 +102,7 @@ forked_sever_roots(const struct vg_cl_vendor *vendor)
 
 /* ---- a link of this process's own ---- */
 
-/* Puts VENDOR's platforms and devices, as they are known to the vendor; returns how many. */
+/* Stores VENDOR's platforms and devices with the vendor's handles. Returns their number. */
 static size_t
 forked_list_roots(const struct vg_cl_vendor *vendor, void **roots)
 {
@@ -115,7 +117,7 @@ forked_list_roots(const struct vg_cl_vendor *vendor, void **roots)
     return n;
 }
 
-/* Returns NULL, or what is wrong. */
+/* Returns NULL, or an error text. */
 static const char *
 forked_connect(struct vg_cl_vendor *vendor)
 {
@@ -136,7 +138,7 @@ forked_connect(struct vg_cl_vendor *vendor)
     return wrong;
 }
 
-/* All proxies get a new link at once. */
+/* All proxies get a new link at the same time. */
 static void
 forked_renew(struct vg_wire_object *root)
 {

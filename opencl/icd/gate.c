@@ -22,7 +22,7 @@ static pthread_once_t gate_once = PTHREAD_ONCE_INIT;
 static bool gate_has_barrier;
 static atomic_uint gate_state; /* set under the lock; threads that need no fence have a copy */
 
-/* A thread ends. */
+/* Handles the end of a thread. */
 static void
 gate_forget(void *data)
 {
@@ -75,7 +75,8 @@ vg_cl_gate_enter_slowly(unsigned limit)
     if (vg_cl_in_callback || self->inside > 1)
         return;
     if (!gate_has_barrier) {
-        /* Either this thread sees that the gate is closed, or who closes it sees this thread. */
+        /* Either this thread sees that the gate is closed, or the closing thread sees this
+         * thread. */
         atomic_thread_fence(memory_order_seq_cst);
         if (gate_state <= limit)
             return;
@@ -142,7 +143,7 @@ vg_cl_gate_is_forked(void)
         gate_threads = self;
         self->state = gate_has_barrier ? VG_CL_GATE_OPEN : VG_CL_GATE_FENCED;
     }
-    /* Those that waited are not here. */
+    /* The waiting threads do not exist in the child. */
     pthread_cond_init(&gate_opened, NULL);
     pthread_mutex_unlock(&gate_lock);
     return was_open;

@@ -21,7 +21,7 @@ static const char *const nodes_prefixes[] = {"/dev/nvidia", "/dev/dri/", "/dev/k
 static int nodes_others[OTHERS_MAX];
 static unsigned nodes_others_n;
 
-/* Tests have a node of their own. */
+/* Tests have their own node. */
 static bool
 nodes_is_one(const char *path)
 {
@@ -33,7 +33,7 @@ nodes_is_one(const char *path)
     return more && *more && strncmp(path, more, strlen(more)) == 0;
 }
 
-/* Calls EACH with each descriptor of a node; stops when it returns false. */
+/* Calls EACH with each descriptor of a node. Stops when it returns false. */
 static void
 nodes_each_fd(bool (*each)(int fd, const char *path, void *data), void *data)
 {
@@ -78,15 +78,15 @@ nodes_each_map(bool (*each)(uintptr_t from, uintptr_t to, const char *path, void
 
 /* ---- drivers of other kinds of programs ---- */
 
-/* They are loaded with the first use: libva or libEGL alone are linked by many that use none. Some
- * vendors' OpenCL uses one, too; NVIDIA's does not use libnvidia-ml. */
+/* These drivers are loaded at their first use: many programs link libva or libEGL without using
+ * them. Some vendors' OpenCL libraries use one, too. NVIDIA's does not use libnvidia-ml. */
 static const char *const nodes_drivers[] = {
     "libnvidia-glcore", "libnvidia-eglcore", "libnvidia-ml.so", "libvulkan_",
     "libgallium",       "_dri.so",           "_drv_video.so"};
 
 #define DRIVERS (sizeof nodes_drivers / sizeof *nodes_drivers)
 
-static unsigned nodes_before; /* a bit for each that was loaded before the vendors, */
+static unsigned nodes_before; /* a bit for each driver that was loaded before the vendors, */
 static unsigned nodes_after;  /* and after them */
 
 static unsigned
@@ -109,8 +109,8 @@ nodes_loaded_drivers(void)
     return found;
 }
 
-/* NVIDIA's OpenCL loads CUDA's driver and leaves it loaded, but only who uses CUDA itself calls
- * cuInit(), before which nothing else answers; nor does it while the program ends. */
+/* NVIDIA's OpenCL loads CUDA's driver and leaves it loaded. However, only programs that use CUDA
+ * itself call cuInit(). Before that, no other call succeeds, nor while the program ends. */
 static bool
 nodes_cuda_is_used(void)
 {
@@ -198,7 +198,7 @@ nodes_close(int fd, const char *path, void *data)
     return true;
 }
 
-/* One at a time: unmapping changes what is being read. */
+/* One at a time, because unmapping changes the list that is being read. */
 static bool
 nodes_unmap(uintptr_t from, uintptr_t to, const char *path, void *data)
 {

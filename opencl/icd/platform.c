@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions that name no object of the program's: platforms, their devices, functions by name.
+ * The functions without an object of the program's: platforms, their devices, functions by name.
  */
 #include "config.h"
 
@@ -16,7 +16,7 @@
 #include "opencl/track/calls.h"
 #include "opencl/track/ends.h"
 
-/* As in CL/cl_layer.h, which headers before 2021 lack. */
+/* As in CL/cl_layer.h, which is missing from headers before 2021. */
 #define LAYER_API_VERSION     0x4240
 #define LAYER_NAME            0x4241
 #define LAYER_API_VERSION_100 100
@@ -105,7 +105,7 @@ vg_cl_GetDeviceIDs(struct vg_cl_object *platform, cl_device_type device_type, cl
     return result;
 }
 
-/* The platform of PROPERTIES, or the first. */
+/* Returns the platform in PROPERTIES, or the first one. */
 static struct vg_cl_object *
 platform_of_properties(const cl_context_properties *properties, cl_int *error)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * clSetKernelArg(), which programs call more than all others, and which takes vendors but a few
- * nanoseconds: what is common allocates nothing, asks nobody, and saves few registers.
+ * clSetKernelArg(), which programs call more often than any other function, and which takes vendors
+ * only a few nanoseconds. The common case therefore allocates nothing, queries nothing, and saves
+ * few registers.
  */
 #include "config.h"
 
@@ -10,8 +11,8 @@
 #include "opencl/icd/gate.h"
 #include "opencl/track/arg.h"
 
-/* Each of these is the end of a call: it leaves the gate. Their parameters lie where the vendor's
- * function expects them, as far as it has them. */
+/* Each of these functions ends a call and leaves the gate. Their parameters are where the vendor's
+ * function expects them, as far as possible. */
 
 static __attribute__((noinline)) cl_int
 set_object(cl_kernel real, cl_uint i, vg_cl_set_arg set, struct vg_cl_object *object,
@@ -36,7 +37,7 @@ set_number(cl_kernel real, cl_uint i, vg_cl_set_arg set, const void *value, stru
     return result;
 }
 
-/* The argument was a long one: it is freed. */
+/* Frees a long argument. */
 static __attribute__((noinline)) cl_int
 set_object_for_long(cl_kernel real, cl_uint i, vg_cl_set_arg set, struct vg_cl_object *object,
                     struct vg_cl_arg *arg)
@@ -63,8 +64,8 @@ set_other(cl_kernel real, cl_uint i, size_t size, const void *value, struct vg_c
     return result;
 }
 
-/* A number that is the address of the program's image would come to the kernel as another one,
- * where the vendor refuses no number. */
+/* A number that equals the address of an object of the program would be replaced. Refuse it if the
+ * vendor would not refuse a wrong number. */
 static void
 set_tell(struct vg_cl_object *kernel, cl_uint i, const struct vg_cl_object *object)
 {
@@ -76,7 +77,7 @@ set_tell(struct vg_cl_object *kernel, cl_uint i, const struct vg_cl_object *obje
                   kernel->kernel.name, i, object->type == VG_CL_MEM ? "an image" : "a sampler");
 }
 
-/* Where nobody tells whether it is a number, an image, or a sampler. */
+/* For an argument that is not known to be a number, an image, or a sampler. */
 static __attribute__((noinline)) cl_int
 set_opaque(struct vg_cl_object *kernel, cl_uint i, size_t size, const void *value,
            struct vg_cl_arg *arg, vg_cl_set_arg set)
@@ -116,7 +117,7 @@ set_any(cl_kernel handle, cl_uint i, size_t size, const void *value)
     bool is_plain = value && !vg_cl_arg_is_long(arg);
     if (size == 4 && is_plain)
         return set_number(kernel->real, i, set, value, arg);
-    /* A handle, unless its declaration or its size says that it is none. */
+    /* A handle, unless the declaration or the size exclude that. */
     if (size == sizeof object && value && arg->declared == VG_CL_DECLARED_UNKNOWN) {
         memcpy(&object, value, sizeof object);
         object = vg_cl_any(object);

@@ -21,14 +21,15 @@
 #include "opencl/track/program.h"
 #include "opencl/track/read.h"
 
-/* What commands get to end before calls are let through once more; and for how long they are. */
+/* The time for commands to end before calls are let through again, and for how long calls are let
+ * through. */
 #define SLICE_NS INT64_C(100000000)
 #define QUIET_NS 100000000
 #define OPEN_NS  2000000
 
 static struct vg_cl_writer switch_stream; /* while the program is stopped */
 static bool switch_is_stopped;
-static char switch_was[VG_CL_PLACE]; /* the proxy at which it was when it was stopped, or empty */
+static char switch_was[VG_CL_PLACE]; /* the proxy in use when the program was stopped, or empty */
 
 /* ---- stopping ---- */
 
@@ -57,15 +58,14 @@ switch_drain_once(struct vg_cl_switch *s)
 {
     if (!switch_set_gate(s, VG_CL_GATE_DRAINING) || !switch_wait_for_calls(s) || !vg_cl_drain(s))
         return false;
-    /* Until the gate is closed somebody may set an event, whose callbacks may put in new commands.
-     */
+    /* Until the gate is closed, a thread may set an event whose callbacks enqueue new commands. */
     return switch_set_gate(s, VG_CL_GATE_CLOSED) && switch_wait_for_calls(s) && vg_cl_drain(s);
 }
 
-/* Commands may wait for an event that a thread of the program is about to set, but for another call
- * before, which waits in front of the gate. As long as there is such an event, calls that put in no
- * commands are let through from time to time, and every other time all calls, if a thread puts in
- * one before. Commands get twice as long each time. */
+/* Commands may wait for an event that a thread of the program is about to set after another call,
+ * which waits at the gate. As long as there is such an event, calls that enqueue no commands are
+ * let through from time to time, and every other time all calls, if a thread first enqueues a
+ * command. Commands get twice as long each time. */
 static bool
 switch_drain(struct vg_cl_switch *s)
 {
@@ -91,7 +91,8 @@ switch_drain(struct vg_cl_switch *s)
     }
 }
 
-/* Room for the memory of all objects, and for what else is known of them. */
+/* Returns the space for the memory of all objects, and for everything else that is known about
+ * them. */
 static size_t
 switch_room(void)
 {
@@ -145,7 +146,7 @@ switch_reload(struct vg_cl_switch *s)
     return true;
 }
 
-/* Lets go of what there is of a GPU again: it may have to leave before the next try. */
+/* Releases the GPU again: it may have to leave before the next attempt. */
 static bool
 switch_stay(void)
 {
@@ -155,8 +156,8 @@ switch_stay(void)
     return false;
 }
 
-/* A proxy whose link breaks meanwhile is why it fails, whatever did not work then: no calls of the
- * program's were there yet. */
+/* If a proxy's link breaks in the meantime, this is the reason for the failure, whatever else
+ * failed: the program has made no calls yet. */
 static bool
 switch_inject(struct vg_cl_switch *s)
 {
@@ -170,7 +171,7 @@ switch_inject(struct vg_cl_switch *s)
     return ok;
 }
 
-/* The way back from where stopping had come to. */
+/* Returns to the state before the stop, from any of its steps. */
 static enum vg_cl_stopped
 switch_go_on(struct vg_cl_switch *s)
 {
@@ -213,7 +214,7 @@ vg_cl_can_stop(struct vg_cl_switch *s)
            vg_cl_fail(s, "the program also uses GPUs through %s", path);
 }
 
-/* Who wants it stopped sees it end, in most cases before the time is over. */
+/* The agent sees the stop end, in most cases before the deadline. */
 static enum vg_cl_stopped
 switch_await_end(struct vg_cl_switch *s)
 {
@@ -255,7 +256,7 @@ switch_stop(struct vg_cl_switch *s)
         return VG_CL_GOES_ON;
     }
     if (!vg_cl_extract(s, &switch_stream)) {
-        /* Nothing was released yet. */
+        /* Nothing has been released yet. */
         vg_cl_gate_set(VG_CL_GATE_OPEN);
         vg_cl_writer_close(&switch_stream);
         return VG_CL_GOES_ON;

@@ -29,7 +29,7 @@ static const cl_icd_dispatch *vendors_target;
 
 static bool vendors_are_libraries;
 
-/* A link to a proxy where the program is to go, until a vendor takes it; and the proxy. */
+/* A link to the proxy to which the program moves, until a vendor takes it; and the proxy. */
 static struct vg_wire_client *vendors_reached;
 static char vendors_reached_place[VG_CL_PLACE];
 
@@ -67,7 +67,7 @@ vendor_take_functions(struct vg_cl_track *track, cl_platform_id platform)
     track->is_remote = track->cl == &vg_wire_dispatch;
 }
 
-/* The vendor's root devices, in its order. */
+/* Returns the vendor's root devices, in its order. */
 static cl_device_id *
 vendor_devices(const cl_icd_dispatch *cl, cl_platform_id platform, cl_uint *n)
 {
@@ -99,7 +99,7 @@ vendor_add_devices(struct vg_cl_track *track)
     free(reals);
 }
 
-/* Without what this library adds to it in a proxy. */
+/* Removes what this library adds to the name in a proxy. */
 static void
 vendor_name(const cl_icd_dispatch *cl, cl_platform_id platform, char name[128])
 {
@@ -111,7 +111,7 @@ vendor_name(const cl_icd_dispatch *cl, cl_platform_id platform, char name[128])
         *suffix = '\0';
 }
 
-/* The address of the proxy that takes the place of a library; NULL: it is a library. */
+/* Returns the address of the proxy that replaces a library, or NULL for a library. */
 static const char *
 vendor_proxy(const char *path)
 {
@@ -165,7 +165,7 @@ vendor_connect(const char *path, const char **why)
     return vg_wire_connect(vendor_proxy(path), why);
 }
 
-/* NULL, with a line of what is wrong in *WHY. */
+/* Loads a library. On failure, returns NULL and sets *WHY to a line of text. */
 static void *
 vendor_open(const char *path, const char **why)
 {
@@ -195,7 +195,7 @@ vg_cl_vendor_address(const struct vg_cl_vendor *vendor, const char *name)
     return get ? get(name) : NULL;
 }
 
-/* The vendor's function is exported, or another one knows it. */
+/* The vendor exports the function, or returns it from another one. */
 static clIcdGetPlatformIDsKHR_fn
 vendor_find_platforms(const struct vg_cl_vendor *vendor)
 {
@@ -244,7 +244,7 @@ vendor_add(const char *path, bool is_wrapped)
     struct vg_cl_vendor *vendor = &vendors[vendors_n];
     const char *why = NULL;
 
-    /* Without this library, a proxy is none. */
+    /* Without this library, a proxy cannot be used. */
     if (vendors_n == VENDORS_MAX || ((!is_wrapped || vendors_are_libraries) && vendor_proxy(path)))
         return;
     void *library = vendor_open(path, &why);
@@ -265,7 +265,7 @@ vendor_add(const char *path, bool is_wrapped)
         vendors_n++;
 }
 
-/* An .icd file: its first line is the name of a library. */
+/* Reads an .icd file. Its first line is the name of a library. */
 static void
 vendor_read(const char *folder, const char *name, bool is_wrapped)
 {
@@ -285,7 +285,7 @@ vendor_read(const char *folder, const char *name, bool is_wrapped)
     fclose(file);
 }
 
-/* Puts the path of what the agent has noted beside its socket (guest/proxy-note.h). */
+/* Returns the path of the agent's note next to its socket (guest/proxy-note.h). */
 static bool
 vendor_noted(const char *name, char *ret, size_t size)
 {
@@ -298,7 +298,7 @@ vendor_noted(const char *name, char *ret, size_t size)
     return slash && snprintf(ret, size, "%.*s/%s", dir, agent, name) < (int)size;
 }
 
-/* Has the token that the agent has noted shown to proxies of other machines, if there is one. */
+/* Presents the token that the agent has noted to proxies of other machines, if there is one. */
 static void
 vendor_take_token(void)
 {
@@ -308,8 +308,8 @@ vendor_take_token(void)
         vg_wire_link_set_token(token);
 }
 
-/* The proxy by which the host lets this VM use a GPU: the agent has noted it, and the token that it
- * wants. Where there is no vendor's library, or none that has a platform. */
+/* Adds the proxy through which the host lets this VM use a GPU. The agent has noted the proxy and
+ * its token. This applies if there is no vendor's library, or none with a platform. */
 static void
 vendor_add_told(bool is_wrapped)
 {
@@ -379,7 +379,7 @@ vg_cl_vendor_unload(struct vg_cl_vendor *vendor)
 
 static const char vendor_no_platform[] = "the proxy has no platform of that vendor";
 
-/* The device in the place of another one must allow what that one did. */
+/* The device that replaces another one must allow everything that the other one did. */
 static const char *
 vendor_compare(struct vg_cl_track *track, cl_uint i, cl_device_id real)
 {
@@ -450,7 +450,7 @@ vendor_find_all_again(struct vg_cl_vendor *vendor, const cl_platform_id *platfor
     return wrong;
 }
 
-/* Whether it needs no GPU. */
+/* Returns whether it needs no GPU. */
 static bool
 vendor_is_of_processors(const struct vg_cl_vendor *vendor)
 {
@@ -473,14 +473,14 @@ vg_cl_vendor_reload(struct vg_cl_vendor *vendor)
     cl_platform_id *platforms = vg_cl_vendor_platforms(vendor, &n);
     wrong = vendor_find_all_again(vendor, platforms, platforms ? n : 0);
     free(platforms);
-    /* What it has not answered it may have all the same. */
+    /* Without an answer, the platform may exist nevertheless. */
     const char *broken =
         vendor_proxy(vg_cl_vendor_where(vendor)) ? vg_wire_why(vendor->library) : NULL;
     wrong = broken ? broken : wrong;
     if (!wrong)
         return NULL;
     vg_cl_vendor_unload(vendor);
-    /* Its own would be another proxy, which nobody has named. */
+    /* Its own would be another proxy, which was not configured. */
     if (wrong != vendor_no_platform || vendor_proxy(vendor->path) ||
         !vendor_is_of_processors(vendor))
         return wrong;
@@ -548,7 +548,7 @@ vg_cl_vendors_inherit(void)
         vendors[i].is_inherited = vendor_proxy(vg_cl_vendor_where(&vendors[i])) != NULL;
 }
 
-/* Returns VENDOR's proxy, if that is what is loaded; NULL: it is a library, or nothing. */
+/* Returns VENDOR's proxy, if it is loaded, or NULL for a library, or nothing. */
 static struct vg_wire_client *
 vendor_client(const struct vg_cl_vendor *vendor)
 {

@@ -19,16 +19,16 @@
 #include "opencl/proxy/admit.h"
 #include "opencl/wire/address.h"
 
-/* What such a process says: that hands are shaken, and then, by each of the terms that it gets,
- * what is to become of the program. */
+/* The message of such a process: that the handshake is complete and then, for each of the terms
+ * that it gets, how to handle the program. */
 struct acceptor_said {
-    bool is_shaken; /* and nothing else is said yet */
+    bool is_shaken; /* and nothing else has been decided yet */
     bool ok, is_known;
-    bool is_for_others; /* the certificate's extended key usage leaves clients out */
+    bool is_for_others; /* the certificate's extended key usage excludes clients */
     char why[VG_WIRE_TLS_FAULT];
 };
 
-/* What is configured for the socket. */
+/* The socket's configuration. */
 struct acceptor_terms {
     bool has_vm, has_token;
     char vm[PROXY_VM_MAX];
@@ -48,10 +48,10 @@ acceptor_say(int fd, const struct acceptor_said *said)
 {
     ssize_t n = send(fd, said, sizeof *said, MSG_NOSIGNAL);
 
-    (void)n; /* the proxy is gone */
+    (void)n; /* the proxy no longer exists */
 }
 
-/* Finds out whether the client may come. */
+/* Determines whether the client may connect. */
 static bool
 acceptor_may_come(struct vg_wire_tls *tls, const struct acceptor_terms *terms,
                   struct acceptor_said *said)
@@ -73,7 +73,7 @@ acceptor_may_come(struct vg_wire_tls *tls, const struct acceptor_terms *terms,
     return false;
 }
 
-/* Judges the program by what the proxy says is configured now, until that is what it goes by. */
+/* Judges the program by the present configuration, until the proxy confirms it. */
 static bool
 acceptor_agree(struct vg_wire_tls *tls, int fd, struct acceptor_said *said)
 {
@@ -139,7 +139,8 @@ acceptor_end(struct proxy_acceptor *acceptor)
     *acceptor = (struct proxy_acceptor){.said = -1, .plain = -1};
 }
 
-/* Whether its socket is still there: it may have been closed, and its place be another one's. */
+/* Returns whether its socket still exists. It may have been closed, and another one may have its
+ * place. */
 static bool
 acceptor_is_stale(const struct proxy_acceptor *acceptor)
 {
@@ -163,8 +164,8 @@ acceptors_of(const struct proxy_acceptors *acceptors, uint64_t serial)
     return n;
 }
 
-/* Returns a free place, which may have been that of the one that has taken longest: of the same
- * socket, if that has its share of them, or else of the one that has most. */
+/* Returns a free place. If there is none, frees that of the slowest client: of the same socket, if
+ * that has its share, or else of the socket with the most. */
 static struct proxy_acceptor *
 acceptor_place(struct proxy_acceptors *acceptors, uint64_t serial)
 {
@@ -236,7 +237,7 @@ vg_acceptors_poll(const struct proxy_acceptors *acceptors, struct pollfd *at)
         at[i] = (struct pollfd){.fd = acceptors->of[i].said, .events = POLLIN};
 }
 
-/* Has the process judge by what is configured now. */
+/* Makes the process judge by the present configuration. */
 static void
 acceptor_send_terms(const struct proxy_acceptor *acceptor)
 {
@@ -261,7 +262,7 @@ vg_acceptor_receive(struct proxy_acceptors *acceptors, unsigned place, struct pr
         return false;
     said.why[sizeof said.why - 1] = '\0';
     const bool is_stale = acceptor_is_stale(acceptor);
-    /* What was configured when it was judged may be something else by now. */
+    /* The configuration may have changed since the judgement. */
     const bool is_late =
         !said.is_shaken && said.ok && acceptor->revision != acceptor->tenant->revision;
     if (n == (ssize_t)sizeof said && !is_stale && (said.is_shaken || is_late)) {
@@ -299,7 +300,7 @@ vg_acceptors_leave(const struct proxy_acceptors *acceptors)
 
 /* ---- before all ---- */
 
-/* So that the key is nowhere in the memory of the proxy, whose copies clients' processes have. */
+/* The key must not be in the proxy's memory, which clients' processes inherit. */
 static _Noreturn void
 acceptor_check(const struct vg_wire_tls_files *tls)
 {

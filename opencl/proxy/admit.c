@@ -15,13 +15,13 @@
 
 #define ADMIT_SECOND INT64_C(1000000000)
 
-/* Connections of a socket that are accepted. */
+/* The rate of accepted connections per socket. */
 static const struct proxy_rate_limit admit_comes = {200, 100};
 
-/* Processes that are begun for one. A loop of short programs gets through. */
+/* The rate of new processes per socket. A loop of short programs gets through. */
 static const struct proxy_rate_limit admit_forks = {64, 20};
 
-/* Lines of the log about one. */
+/* The rate of log lines per socket. */
 static const struct proxy_rate_limit admit_lines = {100, 1};
 
 /* ---- rates ---- */
@@ -50,7 +50,7 @@ vg_admit_may_fork(struct proxy_tenant *tenant)
 
 /* ---- the log ---- */
 
-/* Whether there may be one more line; says how many were left out before it. */
+/* Returns whether another line may be written. Writes how many were omitted before it. */
 static bool
 admit_may_say(struct proxy_tenant *tenant)
 {
@@ -129,7 +129,7 @@ arrivals_of(const struct proxy_arrivals *arrivals, uint64_t serial)
     return n;
 }
 
-/* The one that came first by the socket SERIAL. */
+/* Returns the oldest arrival of the socket SERIAL. */
 static struct proxy_arrival *
 arrivals_oldest(struct proxy_arrivals *arrivals, uint64_t serial)
 {
@@ -144,7 +144,7 @@ arrivals_oldest(struct proxy_arrivals *arrivals, uint64_t serial)
     return oldest;
 }
 
-/* The socket that has the most, which are more than one where all places are taken. */
+/* Returns the socket with the most arrivals, which is more than one if all places are taken. */
 static uint64_t
 arrivals_fullest(const struct proxy_arrivals *arrivals)
 {
@@ -170,7 +170,7 @@ arrival_drop(struct proxy_arrivals *arrivals, struct proxy_arrival *arrival)
     vg_arrival_end(arrivals, arrival);
 }
 
-/* Returns a free place, which may have been that of another one. */
+/* Returns a free place. If there is none, frees another one. */
 static struct proxy_arrival *
 arrivals_place(struct proxy_arrivals *arrivals, uint64_t serial)
 {
@@ -220,7 +220,7 @@ vg_arrival_is_known(const struct proxy_arrival *arrival)
     return arrival->known_as && tenant->vm && strcmp(arrival->known_as, tenant->vm) == 0;
 }
 
-/* By what is configured now. */
+/* Returns the terms of the present configuration. */
 static struct vg_wire_terms
 arrival_terms(const struct proxy_arrival *arrival)
 {
@@ -231,7 +231,7 @@ arrival_terms(const struct proxy_arrival *arrival)
                                   .is_known = vg_arrival_is_known(arrival)};
 }
 
-/* By errno. */
+/* Returns the reason for errno. */
 static void
 arrival_refuse(struct proxy_arrivals *arrivals, struct proxy_arrival *arrival)
 {

@@ -21,8 +21,8 @@
 
 #define APART_EMPTY REACH_ROOM "/empty"
 
-/* Who this process was before it came into a user namespace, where it is nobody until its numbers
- * are mapped. */
+/* The user and groups before this process entered a user namespace, where it is nobody until the
+ * ids are mapped. */
 static struct {
     bool is_apart;
     unsigned uid, gid;
@@ -40,9 +40,9 @@ apart_may_administrate(void)
            (data[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN));
 }
 
-/* fork() of the C library makes no namespaces. What it does beyond the system call is of use to
- * programs with threads, but for the thread's number, which it keeps where the kernel clears it at
- * the thread's end. */
+/* The C library's fork() creates no namespaces. What it does in addition to the system call only
+ * matters to programs with threads, except for the thread id, which it stores where the kernel
+ * clears it when the thread ends. */
 pid_t
 vg_apart_fork(void)
 {
@@ -81,7 +81,7 @@ apart_write(const char *path, const char *text)
     return ok;
 }
 
-/* Its groups stay, as files know them, and cannot be changed any more. */
+/* Its groups remain for file access, and cannot be changed any more. */
 const char *
 vg_apart_map(void)
 {
@@ -96,9 +96,9 @@ vg_apart_map(void)
     return ok ? NULL : "its IDs in the user namespace";
 }
 
-/* What is mounted over, so that not even names can be found, and sockets that have a path not be
- * connected to. The networks of this machine, which each process and thread shows, are none of a
- * client's business. */
+/* Paths that are covered by mounts, so that not even names can be found, and sockets with a path
+ * cannot be connected to. A client must not see this machine's networks, which each process and
+ * thread shows. */
 static const struct {
     const char *path, *by;
 } apart_hidden[] = {
@@ -153,7 +153,7 @@ vg_apart_mount(const struct proxy_reach *reach, const char *user)
              APART_ROOM_MIB, (unsigned)uid, (unsigned)gid);
     if (mount("tmpfs", REACH_ROOM, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
         return "the private file system at " REACH_ROOM;
-    /* Where the user does not change, the unit's filter of system calls leaves out chown(). */
+    /* If the user does not change, the unit's system call filter has no chown(). */
     const bool is_other = uid != geteuid() || gid != getegid();
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         if (mkdir(folders[i], 0755) < 0 || (is_other && chown(folders[i], uid, gid) < 0))

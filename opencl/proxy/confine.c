@@ -24,8 +24,8 @@
 #include "opencl/proxy/seed.h"
 
 #define CONFINE_FILES   1024
-#define CONFINE_THREADS 256 /* and processes, beside: */
-#define CONFINE_EACH    8   /* for each processor, as vendors of processors have */
+#define CONFINE_THREADS 256 /* threads and processes, in addition: */
+#define CONFINE_EACH    8   /* per processor, for vendors of CPU devices */
 
 pid_t
 vg_proxy_fork(const struct proxy_confinement *confinement)
@@ -41,7 +41,7 @@ vg_proxy_client_uid(const struct proxy_confinement *confinement)
     return entry ? entry->pw_uid : geteuid();
 }
 
-/* Makes this process another user's, for good; NULL: it stays its own. */
+/* Changes this process permanently to another user. NULL keeps the user. */
 static bool
 confine_become(const char *user)
 {
@@ -58,7 +58,7 @@ confine_become(const char *user)
            setresuid(entry->pw_uid, entry->pw_uid, entry->pw_uid) == 0;
 }
 
-/* Where it may not be said, the kernel chooses by size. */
+/* If this is not permitted, the kernel chooses by size. */
 static void
 confine_offer_to_oom(void)
 {
@@ -71,7 +71,7 @@ confine_offer_to_oom(void)
     close(fd);
 }
 
-/* Where libraries put what they keep. */
+/* Sets the directories where libraries store data. */
 static bool
 confine_move_in(void)
 {
@@ -89,7 +89,7 @@ confine_move_in(void)
     return chdir(APART_HOME) == 0;
 }
 
-/* Keeps this process from others, and from their files. */
+/* Isolates this process from others, and from their files. */
 static const char *
 confine_apart(const struct proxy_confinement *confinement, const struct proxy_reach *reach)
 {

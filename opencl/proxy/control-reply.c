@@ -16,10 +16,10 @@
 #include "opencl/proxy/secret.h"
 #include "opencl/proxy/sockets.h"
 
-#define TELL_LATELY INT64_C(900000000)   /* ns: a mark that is younger is none to compare with */
-#define TELL_FORGET INT64_C(60000000000) /* likewise one that is older */
+#define TELL_LATELY INT64_C(900000000)   /* ns: a newer mark cannot be compared with */
+#define TELL_FORGET INT64_C(60000000000) /* ns: an older mark cannot be compared with */
 
-/* What a socket had at some time. */
+/* The counters of a socket at some time. */
 struct reply_mark {
     int64_t at; /* 0: none */
     int64_t held;
@@ -27,7 +27,7 @@ struct reply_mark {
     uint64_t took[VG_SERVE_TOOK], waited[VG_SERVE_TOOK], ran[VG_SERVE_TOOK];
 };
 
-/* Two for each place of a socket, the newer one first. */
+/* Two marks per socket, the newer one first. */
 struct proxy_marks {
     struct reply_mark of[PROXY_TENANTS_MAX][2];
 };
@@ -40,7 +40,7 @@ reply_put_text(FILE *file, const char *name, const char *text, size_t most)
 {
     fprintf(file, ",\"%s\":\"", name);
     for (size_t i = 0; i < most && text[i]; i++) {
-        /* It may be another character by the next look. */
+        /* Read once: the character may change. */
         const unsigned char c = (unsigned char)text[i];
         if (c == '"' || c == '\\')
             fputc('\\', file);
@@ -49,7 +49,7 @@ reply_put_text(FILE *file, const char *name, const char *text, size_t most)
     fputc('"', file);
 }
 
-/* The client's process has written it, whatever that is by now. */
+/* Copies the device's name, which the client's process has written and may change. */
 static void
 reply_copy_device(char *device, const struct vg_serve_counts *counts)
 {
@@ -67,7 +67,7 @@ reply_number(uint64_t number)
     return number > TELL_NUMBER_MAX ? TELL_NUMBER_MAX : number;
 }
 
-/* What the tenant's clients did by now. Returns how many there are. */
+/* Sums up the work of the tenant's clients so far. Returns their number. */
 static unsigned
 reply_sum(const struct proxy_control *control, const struct proxy_tenant *tenant,
           struct proxy_did *did)
@@ -111,7 +111,7 @@ reply_device(const struct proxy_control *control, const struct proxy_tenant *ten
             reply_copy_device(device, control->share->clients[i].counts);
 }
 
-/* Null: they are not known yet. */
+/* Null, because the values are not known yet. */
 static void
 reply_put_devices(FILE *file, const struct proxy_look *look)
 {
@@ -131,7 +131,7 @@ reply_put_devices(FILE *file, const struct proxy_look *look)
     fputc(']', file);
 }
 
-/* The files that everybody can read, and that are to be secret. */
+/* Lists secret files that everybody can read. */
 static void
 reply_put_secrets(const struct proxy_control *control, const struct proxy_tenant *tenant,
                   FILE *file)
@@ -200,14 +200,14 @@ reply_take_mark(const struct proxy_control *control, const struct proxy_tenant *
     memcpy(mark->ran, did.ran, sizeof mark->ran);
 }
 
-/* Whoever asks keeps what there is now, to be compared with later. */
+/* Each query stores the present counters for later comparisons. */
 static void
 reply_mark_all(const struct proxy_control *control)
 {
     for (unsigned i = 0; i < control->n_tenants; i++) {
         struct reply_mark *marks = control->marks->of[i];
         if (control->tenants[i].is_gone) {
-            marks[0].at = marks[1].at = 0; /* the place may be another one's next */
+            marks[0].at = marks[1].at = 0; /* the place may belong to another socket next */
             continue;
         }
         if (marks[0].at && vg_cl_now() - marks[0].at < TELL_LATELY)
@@ -217,7 +217,7 @@ reply_mark_all(const struct proxy_control *control)
     }
 }
 
-/* Returns the newest mark of the tenant's that it can be compared with; NULL: there is none. */
+/* Returns the newest mark of the tenant with which it can be compared, or NULL. */
 static const struct reply_mark *
 reply_mark_of(const struct proxy_control *control, const struct proxy_tenant *tenant)
 {
@@ -243,7 +243,7 @@ reply_wants(const struct proxy_control *control, const struct proxy_tenant *tena
     return false;
 }
 
-/* Sums of all sockets that had the device, or want it. */
+/* Writes the sums of all sockets that had the device, or want it. */
 static void
 reply_put_shares(const struct proxy_control *control, FILE *file)
 {
@@ -261,7 +261,8 @@ reply_put_shares(const struct proxy_control *control, FILE *file)
     fprintf(file, ",\"all_held_ns\":%" PRId64 ",\"weights\":%" PRIu64, held, weights);
 }
 
-/* What PART of those counted in NOW and not yet in BEFORE did not exceed; 0: there are none. */
+/* Returns the value that PART of the commands counted in NOW but not in BEFORE did not exceed, or 0
+ * without commands. */
 static int64_t
 reply_quantile(const uint64_t *now, const uint64_t *before, double part)
 {
@@ -352,7 +353,7 @@ reply_put_limits(const struct proxy_control *control, const struct proxy_tenant 
             control->limits->max_kernel_s, control->linger_s);
 }
 
-/* By what the socket's programs are known to be those that they should be. */
+/* Writes how the socket's programs are authenticated. */
 static void
 reply_put_identity(const struct proxy_control *control, const struct proxy_tenant *tenant,
                    FILE *file)
@@ -439,7 +440,7 @@ reply_put_programs(const struct proxy_control *control, const struct proxy_tenan
 
 /* ---- files ---- */
 
-/* Returns a file to write into, which is *FD's, too; NULL, with errno. */
+/* Returns a stream for a new file, whose descriptor is *FD. Returns NULL with errno on failure. */
 static FILE *
 reply_open(const struct proxy_control *control, int *fd)
 {

@@ -17,7 +17,7 @@
 #include "opencl/proxy/listen.h"
 #include "opencl/proxy/peer.h"
 
-/* Who asks less often than this is not counted for. */
+/* Clients of the control socket that query less often than this do not cause counting. */
 #define CONTROL_WANTED INT64_C(10000000000) /* ns */
 
 #define CONTROL_NO_SOCKET "error not-found: there is no such socket"
@@ -68,7 +68,7 @@ control_end(struct proxy_control *control, unsigned i)
     control->fds[i] = -1;
 }
 
-/* One who comes while all places are taken gets that of the one who came first. */
+/* If all places are taken, a new connection gets that of the oldest one. */
 static void
 control_accept(struct proxy_control *control)
 {
@@ -92,7 +92,7 @@ control_accept(struct proxy_control *control)
     control->fds[i] = fd;
 }
 
-/* FILE goes along, unless it is -1. */
+/* Sends a line, with FILE unless it is -1. */
 static void
 control_answer(struct proxy_control *control, unsigned i, const char *text, int file)
 {
@@ -142,7 +142,7 @@ control_set_weight(const struct proxy_control *control, const char *text)
     return "ok";
 }
 
-/* Reads a number up to MOST and the space after it, and leaves *TEXT behind both. */
+/* Reads a number up to MOST and the space after it, and advances *TEXT past both. */
 static bool
 control_read_number(const char **text, uint64_t most, uint64_t *number)
 {
@@ -156,7 +156,8 @@ control_read_number(const char **text, uint64_t most, uint64_t *number)
     return true;
 }
 
-/* TEXT is "ID SECONDS MIB SOCKET". Sets ANSWER, of SIZE bytes, where it is no constant. */
+/* Reserves memory. TEXT is "ID SECONDS MIB SOCKET". If the answer is not a constant, it is written
+ * to ANSWER, of SIZE bytes. */
 static const char *
 control_reserve(const struct proxy_control *control, const char *text, char *answer, size_t size)
 {
@@ -180,7 +181,7 @@ control_reserve(const struct proxy_control *control, const char *text, char *ans
     return why ? why : "ok";
 }
 
-/* FILE is one of vg_control_list() or vg_control_show(). */
+/* FILE is vg_control_list() or vg_control_show(). */
 static void
 control_answer_file(struct proxy_control *control, unsigned i, int file)
 {

@@ -19,8 +19,8 @@ ends_add(struct proxy_ends *ends, const unsigned char *session, const char *why)
     snprintf(end->why, sizeof end->why, "%s", why);
 }
 
-/* Returns the signal that has ended a process with STATUS, also if only the status says so, as from
- * the first process of a PID namespace; 0: none has. */
+/* Returns the signal that ended a process with STATUS, even if it is only encoded as an exit
+ * status, as by the first process of a PID namespace. Returns 0 if there is none. */
 static int
 ends_signal(int status)
 {

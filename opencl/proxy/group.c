@@ -18,11 +18,11 @@
 
 #define GROUP_ROOT "/sys/fs/cgroup"
 #define GROUP_MAIN "main"
-#define GROUP_PIDS 4096 /* tasks: a vendor's library may have a thread for each processor */
+#define GROUP_PIDS 4096 /* tasks: a vendor's library may have one thread per processor */
 #define GROUP_NAME 64   /* bytes */
 
-/* Bytes of a file that a client's process writes, besides the memory that it shares with its
- * program: compilers write what they have compiled. */
+/* The maximum size of a file that a client's process writes, except for the memory shared with its
+ * program: compilers write their output. */
 #define GROUP_FILE ((uint64_t)256 << 20)
 
 static bool
@@ -46,7 +46,7 @@ group_name(uint64_t number, char name[GROUP_NAME])
 
 /* ---- the proxy's own ---- */
 
-/* Finds the folder of this process's group in the unified hierarchy. */
+/* Finds the directory of this process's group in the unified hierarchy. */
 static bool
 groups_find(struct proxy_groups *groups)
 {
@@ -66,7 +66,7 @@ groups_find(struct proxy_groups *groups)
     return is_found;
 }
 
-/* A group with groups below it that are limited has no process itself. */
+/* A group with limited child groups must not contain processes. */
 static bool
 groups_divide(const struct proxy_groups *groups)
 {
@@ -100,7 +100,7 @@ vg_groups_leave(const struct proxy_groups *groups)
 
 /* ---- a client's ---- */
 
-/* Tries again to remove those that still had processes. */
+/* Tries again to remove groups that still had processes. */
 static void
 groups_sweep(struct proxy_groups *groups)
 {
@@ -126,7 +126,7 @@ group_limit(const struct proxy_groups *groups, int folder)
     snprintf(text, sizeof text, "%d", GROUP_PIDS);
     ok =
         ok && group_write(folder, "pids.max", text) && group_write(folder, "memory.oom.group", "1");
-    /* The machine may have no swap, and then no such file. */
+    /* The machine may have no swap, and therefore no such file. */
     return ok &&
            (!groups->memory || group_write(folder, "memory.swap.max", "0") || errno == ENOENT);
 }
@@ -182,12 +182,12 @@ vg_group_enter(struct proxy_group *group, uint64_t staging)
     bool ok = !has_group || write(group->procs, "0", 1) == 1;
 
     vg_group_leave(group);
-    /* Who writes more gets an error, as from a disk that is full. */
+    /* Writing more fails with an error, as on a full disk. */
     signal(SIGXFSZ, SIG_IGN);
     return ok && group_set(RLIMIT_FSIZE, staging + GROUP_FILE);
 }
 
-/* Whether the kernel has ended one of its processes for want of memory. */
+/* Returns whether the kernel has killed one of its processes due to a lack of memory. */
 static bool
 group_had_no_memory(const struct proxy_groups *groups, const char *name)
 {

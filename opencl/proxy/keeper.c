@@ -24,7 +24,7 @@
 
 #define KEEPER_PAUSE       INT64_C(60000000000) /* ns */
 #define KEEPER_DEVICES_MAX 16
-#define KEEPER_FOLDERS     8 /* descriptors for a walk through the cache */
+#define KEEPER_FOLDERS     8 /* descriptors for walking through the cache */
 
 /* Written by the process and read once by the proxy. */
 struct keeper_shared {
@@ -37,7 +37,7 @@ struct keeper_shared {
 
 /* ---- in the process ---- */
 
-static struct keeper_shared *keeper_to; /* as nftw() passes nothing on */
+static struct keeper_shared *keeper_to; /* global, because nftw() has no user data */
 
 static bool
 keeper_read(const char *path, unsigned char *to, size_t size)
@@ -52,7 +52,7 @@ keeper_read(const char *path, unsigned char *to, size_t size)
     return got == size;
 }
 
-/* Files that do not fit are left out. */
+/* Leaves out files that do not fit. */
 static int
 keeper_add(const char *path, const struct stat *status, int type, struct FTW *at)
 {
@@ -98,7 +98,7 @@ keeper_use_devices(void)
     return all;
 }
 
-/* ALIVE reaches its end when the proxy exits. */
+/* ALIVE reports end of file when the proxy exits. */
 static _Noreturn void
 keeper_run(struct keeper_shared *to, bool is_unconfined, int alive)
 {
@@ -106,7 +106,7 @@ keeper_run(struct keeper_shared *to, bool is_unconfined, int alive)
 
     const unsigned n = keeper_use_devices();
     keeper_to = to;
-    /* Processes that are not confined all use the user's cache. */
+    /* All processes that are not confined use the user's cache. */
     if (n && !is_unconfined)
         nftw(APART_CACHE, keeper_add, KEEPER_FOLDERS, FTW_PHYS);
     atomic_store(&to->is_complete, n > 0);
@@ -118,7 +118,7 @@ keeper_run(struct keeper_shared *to, bool is_unconfined, int alive)
 
 /* ---- in the proxy ---- */
 
-/* Whether PATH leads into the cache folder. */
+/* Returns whether PATH is inside the cache directory. */
 static bool
 keeper_is_inside(const char *path)
 {
@@ -130,7 +130,7 @@ keeper_is_inside(const char *path)
     return path[strlen(path) - 1] != '/';
 }
 
-/* Takes what the process has found, and checks it, as vendors' libraries run there. */
+/* Takes the results of the process and checks them, because vendors' libraries run in it. */
 static void
 keeper_take(struct proxy_keeper *keeper)
 {

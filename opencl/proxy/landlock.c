@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The kernel's interface; the headers of the machine that compiles may be older than its kernel. */
+/* The kernel's interface. The headers of the build machine may be older than its kernel. */
 #ifndef SYS_landlock_create_ruleset
 # define SYS_landlock_create_ruleset 444
 # define SYS_landlock_add_rule       445
@@ -27,16 +27,17 @@
 #define LANDLOCK_FS_READ_DIR  LANDLOCK_FS(3)
 #define LANDLOCK_FS_MAKE_CHAR LANDLOCK_FS(6)
 #define LANDLOCK_FS_MAKE_BLK  LANDLOCK_FS(11)
-#define LANDLOCK_FS_REFER     LANDLOCK_FS(13) /* from version 2 on: rename between folders */
-#define LANDLOCK_FS_TRUNCATE  LANDLOCK_FS(14) /* from version 3 on */
-#define LANDLOCK_FS_IOCTL_DEV LANDLOCK_FS(15) /* from version 5 on */
+#define LANDLOCK_FS_REFER     LANDLOCK_FS(13) /* since version 2: rename between directories */
+#define LANDLOCK_FS_TRUNCATE  LANDLOCK_FS(14) /* since version 3 */
+#define LANDLOCK_FS_IOCTL_DEV LANDLOCK_FS(15) /* since version 5 */
 #define LANDLOCK_FS_FIRST     (LANDLOCK_FS(13) - 1)
-#define LANDLOCK_NET_BIND     UINT64_C(1) /* both from version 4 on */
+#define LANDLOCK_NET_BIND     UINT64_C(1) /* both since version 4 */
 #define LANDLOCK_NET_CONNECT  UINT64_C(2)
-#define LANDLOCK_SCOPE_UNIX   UINT64_C(1) /* both from version 6 on: abstract sockets of others */
+#define LANDLOCK_SCOPE_UNIX                                                                        \
+ UINT64_C(1) /* both since version 6: abstract sockets of other processes */
 #define LANDLOCK_SCOPE_SIGNAL UINT64_C(2)
 
-/* What a rule for a single file may hold. */
+/* The rights that a rule for a single file may contain. */
 #define LANDLOCK_FS_OF_FILES                                                                       \
  (LANDLOCK_FS_EXECUTE | LANDLOCK_FS_WRITE | LANDLOCK_FS_READ | LANDLOCK_FS_TRUNCATE |              \
   LANDLOCK_FS_IOCTL_DEV)
@@ -50,7 +51,7 @@ struct landlock_path {
     int32_t fd;
 } __attribute__((packed));
 
-/* Returns the version of the kernel's interface, from 1 on; 0, with errno: it has none. */
+/* Returns the version of the kernel's interface, from 1, or 0 with errno if it has none. */
 static int
 landlock_version(void)
 {
@@ -88,8 +89,9 @@ landlock_rights(enum landlock_use use)
     return ~(LANDLOCK_FS_MAKE_CHAR | LANDLOCK_FS_MAKE_BLK | LANDLOCK_FS_IOCTL_DEV);
 }
 
-/* What does not exist, or cannot be reached, needs no rule. A rule is one for an inode, and that of
- * a file of /proc lasts no longer than it is in use: its descriptor stays open. */
+/* Adds a rule. Paths that do not exist, or are not accessible, need none. A rule is for an inode,
+ * and the inode of a file in /proc only exists while it is in use, so its descriptor remains
+ * open. */
 static bool
 landlock_allow(int ruleset, uint64_t known, const struct landlock_rule *rule)
 {

@@ -10,9 +10,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define LISTEN_NEW ".new" /* behind the name of what is not listened on yet */
+#define LISTEN_NEW ".new" /* suffix of a socket that does not listen yet */
 
-/* Whether somebody listens: a socket where nobody does is left of a proxy that was killed. */
+/* Returns whether a process listens. A killed proxy leaves a socket without one. */
 static bool
 listen_is_used(const struct sockaddr_un *address, int type)
 {
@@ -44,7 +44,7 @@ vg_proxy_listen(const char *path, int type, mode_t mode)
     int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (lstat(path, &status) == 0 && S_ISSOCK(status.st_mode))
         unlink(path);
-    /* Who sees it at its place can connect. */
+    /* Any process that sees the socket in its place can connect. */
     strcat(address.sun_path, LISTEN_NEW);
     if (lstat(address.sun_path, &status) == 0 && S_ISSOCK(status.st_mode))
         unlink(address.sun_path);

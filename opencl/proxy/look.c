@@ -19,7 +19,7 @@
 
 #define LOOK_PAUSE INT64_C(60000000000) /* ns */
 
-/* cl_khr_pci_bus_info, and cl_nv_device_attribute_query: headers may not have them. */
+/* cl_khr_pci_bus_info and cl_nv_device_attribute_query, which may be missing from headers. */
 #define LOOK_PCI_KHR    0x410F
 #define LOOK_PCI_BUS    0x4008
 #define LOOK_PCI_SLOT   0x4009
@@ -76,7 +76,7 @@ look_find_pci(cl_device_id device, struct look_pci *pci)
         return false;
     if (!look_ask(device, LOOK_PCI_DOMAIN, &pci->domain, sizeof pci->domain))
         pci->domain = 0;
-    /* A slot is that of configuration space: five bits of the device, three of the function. */
+    /* A slot as in configuration space: five bits for the device, three for the function. */
     pci->device = slot >> 3;
     pci->function = slot & 7;
     return true;
@@ -116,7 +116,7 @@ look_run(struct proxy_found *found)
         for (cl_uint d = 0; d < n_devices && d < PROXY_LOOK_MAX; d++)
             look_add(found, devices[d]);
     }
-    /* What the vendors' libraries would do at an exit is of no use to anybody. */
+    /* Skip the vendors' exit handlers. */
     _exit(found->n > 0 ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpu-proxy: serves programs whose machine has no GPU of its own. This process only listens; each
- * client gets a child of its own, in which alone a vendor's library is loaded. Whatever a client
- * does to its child, the others have theirs.
+ * vgpu-proxy: serves programs on machines without their own GPU. This process only listens. Each
+ * client gets its own child process, and only these load a vendor's library. Whatever a client does
+ * to its child, the others are not affected.
  */
 #include "config.h"
 
@@ -49,14 +49,14 @@
 
 #define PROXY_NOT_CONFINED 3                       /* exit status */
 #define PROXY_KEPT         (32 << 20)              /* bytes */
-#define PROXY_TENANTS      (1 + PROXY_CONTROL_FDS) /* where they begin among what is polled */
+#define PROXY_TENANTS      (1 + PROXY_CONTROL_FDS) /* index of the tenants among the polled files */
 
 struct proxy {
     struct proxy_confinement confinement;
     struct vg_serve_limits limits;
     int signals;
     unsigned drain_s, clients_max, linger_s;
-    size_t staging; /* bytes of memory in common with each client */
+    size_t staging; /* bytes of memory shared with each client */
     struct proxy_sockets sockets;
     struct proxy_share share;
     struct proxy_control control;
@@ -67,14 +67,13 @@ struct proxy {
     struct proxy_ends ends;
     struct proxy_trace trace;
     bool is_traced, is_grouped;
-    struct pollfd *at; /* the signals, the control's, the tenants, the clients, the acceptors, what
-                        * the clients write, and the arrivals */
+    struct pollfd *at; /* signals, control, tenants, clients, acceptors, output, arrivals */
 };
 
 /* ---- a client's process ---- */
 
-/* Closes and forgets what a process has of the proxy that is not to have it. TENANT is whose client
- * it is for; NULL: it is for none. */
+/* Closes and forgets everything of the proxy that a child process must not have. TENANT is the
+ * tenant of its client, or NULL if there is none. */
 static void
 proxy_leave_for(struct proxy *proxy, const struct proxy_tenant *tenant)
 {
@@ -103,7 +102,7 @@ proxy_leave(void *data)
     proxy_leave_for(data, NULL);
 }
 
-/* CLIENT is what the proxy knows of it, and SAID what it has said by FD. */
+/* CLIENT is the proxy's record of the client. SAID is what it has sent through FD. */
 static _Noreturn void
 proxy_serve(struct proxy *proxy, struct proxy_client *client, const struct vg_wire_arrival *said,
             int fd, int turns)
@@ -124,7 +123,7 @@ proxy_serve(struct proxy *proxy, struct proxy_client *client, const struct vg_wi
     limits.build_memory = client->group.procs < 0 ? proxy->groups.memory : 0;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    /* Who stops the proxy as a group wants its clients served to their end. */
+    /* If the proxy is stopped as a group, its clients must still be served to their end. */
     signal(SIGTERM, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
@@ -138,7 +137,7 @@ proxy_serve(struct proxy *proxy, struct proxy_client *client, const struct vg_wi
         vg_cl_say("a client cannot be confined: %s: %s", why, strerror(errno));
         _exit(EXIT_FAILURE);
     }
-    /* What comes and goes again and again is kept. */
+    /* Retain memory that is allocated and freed repeatedly. */
     mallopt(M_MMAP_THRESHOLD, PROXY_KEPT);
     mallopt(M_TRIM_THRESHOLD, 8 * PROXY_KEPT);
     bool ok = vg_wire_link_take(&link, fd, said, &offer);
@@ -158,7 +157,7 @@ proxy_draw(unsigned char *id, size_t size)
     return getrandom(id, size, 0) == (ssize_t)size;
 }
 
-/* Begins a process for ARRIVAL, which may be served, and whose connection is not it any more. */
+/* Starts a process for ARRIVAL, which may be served. The arrival no longer owns the connection. */
 static void
 proxy_take(struct proxy *proxy, struct proxy_arrival *arrival, bool is_known)
 {
@@ -218,7 +217,7 @@ proxy_take(struct proxy *proxy, struct proxy_arrival *arrival, bool is_known)
     explicit_bzero(client.session, sizeof client.session);
 }
 
-/* Whose process has ended is told why. */
+/* Reports the reason to a client whose process has ended. */
 static void
 proxy_bring_back(const struct proxy *proxy, const struct proxy_arrival *arrival,
                  const struct vg_wire_session_hello *back, bool is_known)
@@ -230,10 +229,10 @@ proxy_bring_back(const struct proxy *proxy, const struct proxy_arrival *arrival,
         (why && vg_wire_arrival_say_ended(&arrival->said, arrival->fd, why)))
         return;
     ssize_t sent = send(arrival->fd, &none, sizeof none, MSG_NOSIGNAL | MSG_DONTWAIT);
-    (void)sent; /* it has hung up */
+    (void)sent; /* the client has disconnected */
 }
 
-/* Does what there is to be done for one who may come. */
+/* Handles an arrival that may connect. */
 static void
 proxy_admit(struct proxy *proxy, struct proxy_arrival *arrival)
 {
@@ -254,7 +253,7 @@ proxy_admit(struct proxy *proxy, struct proxy_arrival *arrival)
         snprintf(why, sizeof why, "it has reached its maximum of %u clients for this VM",
                  tenant->clients_max);
     else if (!vg_admit_may_fork(tenant))
-        return; /* a little later */
+        return; /* later */
     if (*why)
         vg_admit_refuse(tenant, arrival->fd, why, "a program from %s: %s", arrival->from, why);
     else
@@ -285,10 +284,10 @@ proxy_accept(struct proxy *proxy, struct proxy_tenant *tenant)
     if (vg_admit_may_fork(tenant))
         vg_acceptor_start(&proxy->acceptors, tenant, fd, from, proxy_leave, proxy);
     else
-        close(fd); /* it is not accepted then */
+        close(fd); /* it is refused in this case */
 }
 
-/* Takes those who have shaken hands. */
+/* Handles clients that have completed the handshake. */
 static void
 proxy_hear_acceptors(struct proxy *proxy, const struct pollfd *at, bool is_ending)
 {
@@ -305,7 +304,7 @@ proxy_hear_acceptors(struct proxy *proxy, const struct pollfd *at, bool is_endin
     }
 }
 
-/* Takes those who have said who they are. AT is what was polled of N of them. */
+/* Handles arrivals that have identified themselves. AT contains the polled ones of N arrivals. */
 static void
 proxy_hear_arrivals(struct proxy *proxy, const struct pollfd *at, unsigned n)
 {
@@ -344,7 +343,8 @@ proxy_get_signal(const struct proxy *proxy, struct signalfd_siginfo *info)
     return read(proxy->signals, info, sizeof *info) == (ssize_t)sizeof *info;
 }
 
-/* Waits for up to MS; -1: for ever. Returns how many arrivals were polled; -1: it was interrupted.
+/* Waits for up to MS milliseconds, or indefinitely if MS is -1. Returns how many arrivals were
+ * polled, or -1 if interrupted.
  */
 static int
 proxy_wait(struct proxy *proxy, int ms)
@@ -375,7 +375,7 @@ proxy_wait(struct proxy *proxy, int ms)
     return poll(proxy->at, all, ms) >= 0 ? (int)n : -1;
 }
 
-/* Takes what the folder says now. What was polled has been looked at. */
+/* Applies the configuration directory. The polled files have been handled. */
 static void
 proxy_read(struct proxy *proxy)
 {
@@ -388,7 +388,7 @@ proxy_read(struct proxy *proxy)
     proxy->control.n_tenants = proxy->sockets.n;
 }
 
-/* Returns when it was told to stop, and its clients have left. */
+/* Returns when it was stopped and its clients have left. */
 static void
 proxy_run(struct proxy *proxy)
 {
@@ -413,7 +413,7 @@ proxy_run(struct proxy *proxy)
         int n_arrivals = proxy_wait(proxy, ms);
         if (n_arrivals < 0)
             continue;
-        /* Those that are there, before others come to their places. */
+        /* The existing clients, before others take their places. */
         struct pollfd *clients = &proxy->at[PROXY_TENANTS + proxy->sockets.n];
         struct pollfd *outputs = clients + proxy->share.n_clients;
         struct pollfd *acceptors = outputs + proxy->share.n_clients;
@@ -454,7 +454,7 @@ proxy_run(struct proxy *proxy)
 
 /* ---- the command line ---- */
 
-/* All the sockets of the command line, which are listened on. */
+/* Listens on all sockets of the command line. */
 static int
 proxy_begin(struct proxy *proxy, int n, char **sockets)
 {
@@ -563,7 +563,7 @@ main(int argc, char **argv)
 
     if (status >= 0)
         return status;
-    /* Clients' processes are in another folder than this one. */
+    /* Clients' processes have another working directory. */
     char *vendors = realpath(options.vendors, NULL);
     if (vendors)
         options.vendors = vendors;
@@ -577,7 +577,7 @@ main(int argc, char **argv)
     if (options.is_unconfined)
         vg_cl_say("clients' processes are not confined (--unconfined): they can read this user's "
                   "files and kill each other");
-    /* The clients' processes are nobody's programs: they have the vendors, and none of these. */
+    /* Clients' processes use the vendors directly, and none of these settings. */
     unsetenv("VGPU_OPENCL");
     unsetenv("VGPU_OPENCL_AS_GPU");
     setenv("VGPU_OPENCL_VENDORS", options.vendors, 1);

@@ -89,7 +89,7 @@ options_number(const char *text, int base, unsigned most, unsigned *number)
     return true;
 }
 
-/* What belongs together is there together. */
+/* Checks that related options are given together. */
 static bool
 options_check_tls(const struct vg_wire_tls_files *tls)
 {
@@ -136,7 +136,7 @@ static const struct option options_known[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* Takes what has no number. C is what getopt_long() returned, and VALUE what came with it. */
+/* Handles an option without a number. C is the result of getopt_long(), and VALUE its argument. */
 static void
 options_take(struct proxy_options *options, int c, char *value)
 {

@@ -12,13 +12,13 @@
 #include "opencl/base/clock.h"
 #include "opencl/proxy/admit.h"
 
-#define OUTPUT_LINE  400               /* bytes of a line; the rest follows as another one */
-#define OUTPUT_PIECE 65536             /* bytes that are taken at a time */
-#define OUTPUT_PAUSE INT64_C(20000000) /* ns between two pieces that are full: its writer waits */
+#define OUTPUT_LINE  400               /* bytes of a line; the rest becomes another line */
+#define OUTPUT_PIECE 65536             /* bytes read at a time */
+#define OUTPUT_PAUSE INT64_C(20000000) /* ns between two full pieces; the writer waits */
 
 struct proxy_output {
     int fd;
-    int64_t next; /* when it is read again */
+    int64_t next; /* time of the next read */
     char line[OUTPUT_LINE + 1];
     size_t has;
 };
@@ -52,7 +52,7 @@ vg_output_free(struct proxy_output *output)
 bool
 vg_output_enter(int fd)
 {
-    /* A file of its own for messages would be written by the client's process itself. */
+    /* Otherwise, the client's process would write to its own message file. */
     unsetenv("VGPU_OPENCL_LOG");
     return dup2(fd, STDOUT_FILENO) >= 0 && dup2(fd, STDERR_FILENO) >= 0;
 }
@@ -107,7 +107,7 @@ vg_output_hear(const struct proxy_client *client, bool has_ended)
         n = read(output->fd, bytes, sizeof bytes);
         if (n > 0)
             output_take(client, output, bytes, (size_t)n);
-        /* A pipe has room for no more than that. */
+        /* A pipe does not hold more than that. */
     } while (n < 0 && errno == EINTR);
     if (n == (ssize_t)sizeof bytes)
         output->next = vg_cl_now() + OUTPUT_PAUSE;

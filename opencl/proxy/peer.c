@@ -12,7 +12,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 
-#define PEER_DEPTH 256 /* parents of parents */
+#define PEER_DEPTH 256 /* generations of parents */
 
 unsigned
 vg_peer_cid(int fd)
@@ -50,7 +50,7 @@ vg_peer_describe(int fd, char text[PROXY_FROM_MAX])
         snprintf(text, PROXY_FROM_MAX, "somewhere");
 }
 
-/* Returns 0 if it has none here, and -1 if that cannot be found out. */
+/* Returns the parent, 0 if it has none here, or -1 if that is unknown. */
 static pid_t
 peer_parent(pid_t pid)
 {
@@ -63,7 +63,7 @@ peer_parent(pid_t pid)
     if (file)
         fclose(file);
     line[n] = '\0';
-    /* Its name may have parentheses, too. */
+    /* The name may also contain parentheses. */
     const char *end = strrchr(line, ')');
     return end && sscanf(end, ") %*c %d", &parent) == 1 ? parent : -1;
 }
@@ -76,7 +76,7 @@ vg_peer_is_own(int fd, uid_t uid)
 
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0)
         return true;
-    /* One that is not of this PID namespace has no number here. */
+    /* A process outside this PID namespace has no pid here. */
     pid_t pid = who.pid > 0 ? who.pid : -1;
     for (unsigned i = 0; i < PEER_DEPTH && pid > 1; i++) {
         if (pid == getpid())

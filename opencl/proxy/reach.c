@@ -13,46 +13,46 @@
 #define REACH_OPT "/opt/"
 
 static const struct landlock_rule reach_always[] = {
-    /* Vendors' libraries, those that they need, their compilers' headers, and linkers. Where /usr
-     * is not merged, /bin and /lib are folders of their own. */
+    /* Vendors' libraries, their dependencies, their compilers' headers, and linkers. If /usr is not
+     * merged, /bin and /lib are separate directories. */
     {"/usr", LANDLOCK_READ},
     {"/bin", LANDLOCK_READ},
     {"/lib", LANDLOCK_READ},
     {"/lib32", LANDLOCK_READ},
     {"/lib64", LANDLOCK_READ},
-    /* Vendors that look for others, and where libraries are. */
+    /* Vendors that search for others, and the library paths. */
     {"/etc/OpenCL", LANDLOCK_READ},
     {"/etc/ld.so.cache", LANDLOCK_READ},
     /* Time in messages. */
     {"/etc/localtime", LANDLOCK_READ},
     /* Processors, NUMA nodes and PCI devices. */
     {"/sys", LANDLOCK_READ},
-    /* Its own memory map, limits, and the processors that it may use: pthread_getattr_np(), hwloc,
+    /* The process's own memory map, limits, and allowed processors: pthread_getattr_np(), hwloc,
      * libcuda. */
     {"/proc/self", LANDLOCK_READ},
-    /* How many processors there are, and what they can do: LLVM, hwloc, libcuda. */
+    /* The number of processors, and their features: LLVM, hwloc, libcuda. */
     {"/proc/cpuinfo", LANDLOCK_READ},
     {"/proc/stat", LANDLOCK_READ},
-    /* How much memory there is: hwloc, libcuda. */
+    /* The amount of memory: hwloc, libcuda. */
     {"/proc/meminfo", LANDLOCK_READ},
-    /* Which drivers there are, and their nodes' numbers: libcuda. */
+    /* The drivers, and their nodes' numbers: libcuda. */
     {"/proc/devices", LANDLOCK_READ},
     {"/proc/modules", LANDLOCK_READ},
     {"/proc/version", LANDLOCK_READ},
-    /* Where memory may be mapped, and how malloc() may ask for it: libcuda, glibc. */
+    /* Where memory may be mapped, and how malloc() may allocate it: libcuda, glibc. */
     {"/proc/sys/vm/mmap_min_addr", LANDLOCK_READ},
     {"/proc/sys/vm/overcommit_memory", LANDLOCK_READ},
     {"/proc/sys/vm/max_map_count", LANDLOCK_READ},
-    /* Nodes that are nobody's. */
+    /* Nodes that do not belong to a device. */
     {"/dev/null", LANDLOCK_NODE},
     {"/dev/zero", LANDLOCK_NODE},
     {"/dev/urandom", LANDLOCK_NODE},
-    /* GPUs: those of AMD and Intel; NVIDIA's are found by their names. */
+    /* GPUs of AMD and Intel. NVIDIA's are found by their names. */
     {"/dev/dri", LANDLOCK_NODE},
     {"/dev/kfd", LANDLOCK_NODE},
-    /* Its own, of limited size: temporary files, caches, shared memory and semaphores. */
+    /* Own directories of limited size: temporary files, caches, shared memory and semaphores. */
     {REACH_ROOM, LANDLOCK_ROOM},
-    {REACH_TMP, LANDLOCK_ROOM}, /* by its other name, /tmp, as well */
+    {REACH_TMP, LANDLOCK_ROOM}, /* also under its other name, /tmp */
 };
 
 static bool
@@ -70,7 +70,7 @@ reach_add(struct proxy_reach *reach, const char *path, enum landlock_use use)
     return true;
 }
 
-/* Adds what is in FOLDER whose name begins with nvidia. */
+/* Adds the entries of FOLDER whose names start with nvidia. */
 static bool
 reach_add_nvidia(struct proxy_reach *reach, const char *folder, enum landlock_use use)
 {
@@ -89,8 +89,8 @@ reach_add_nvidia(struct proxy_reach *reach, const char *folder, enum landlock_us
     return ok;
 }
 
-/* Folders that hold what is not a vendor's: of a library that lies there only the file itself may
- * be opened. */
+/* Directories that also contain other files: if a library is there, only the file itself may be
+ * opened. */
 static bool
 reach_is_broad(const char *folder)
 {
@@ -103,8 +103,8 @@ reach_is_broad(const char *folder)
     return false;
 }
 
-/* Adds the folder of a library, and below /opt that of its package, whose other folders it may
- * need. LIBRARY may be a folder, if it ends with a slash. */
+/* Adds the directory of a library and, below /opt, that of its package, whose other directories it
+ * may need. LIBRARY may be a directory, if it ends with a slash. */
 static bool
 reach_add_library(struct proxy_reach *reach, const char *library)
 {
@@ -121,8 +121,8 @@ reach_add_library(struct proxy_reach *reach, const char *library)
     return library[strlen(library) - 1] == '/' || reach_add(reach, library, LANDLOCK_READ);
 }
 
-/* Adds what an .icd file names: by its path, and where that leads. A name without a folder is found
- * as libraries are. */
+/* Adds the library in an .icd file: its path, and the target of links. A name without a directory
+ * is found like any library. */
 static bool
 reach_add_icd(struct proxy_reach *reach, const char *path)
 {
@@ -143,7 +143,7 @@ reach_add_icd(struct proxy_reach *reach, const char *path)
     return ok;
 }
 
-/* Adds the folders of libraries that a file of ld.so.conf.d names, one in a line. */
+/* Adds the library directories in a file of ld.so.conf.d, one per line. */
 static bool
 reach_add_conf(struct proxy_reach *reach, const char *path)
 {
@@ -163,7 +163,7 @@ reach_add_conf(struct proxy_reach *reach, const char *path)
     return ok;
 }
 
-/* Takes all files of FOLDER whose names end with END. */
+/* Handles all files in FOLDER whose names end with END. */
 static bool
 reach_each(struct proxy_reach *reach, const char *folder, const char *end,
            bool (*take)(struct proxy_reach *reach, const char *path))
@@ -184,7 +184,7 @@ reach_each(struct proxy_reach *reach, const char *folder, const char *end,
     return ok;
 }
 
-/* Adds the folders of LD_LIBRARY_PATH, by which the proxy was told where libraries are. */
+/* Adds the directories in the proxy's LD_LIBRARY_PATH. */
 static bool
 reach_add_variable(struct proxy_reach *reach)
 {

@@ -10,8 +10,8 @@
 
 #define ROOM_MIB(bytes) ((unsigned long long)((bytes) >> 20))
 
-/* Sums up what clients have, up to MOST: their own processes say so, and might say too much. KEPT:
- * only those that have come for it. */
+/* Sums up the memory of clients, up to MOST: their own processes report it, and may report too
+ * much. KEPT counts only those for whom memory was reserved. */
 static uint64_t
 room_used(const struct proxy_room *room, const struct proxy_room_kept *kept, uint64_t most)
 {
@@ -28,14 +28,14 @@ room_used(const struct proxy_room *room, const struct proxy_room_kept *kept, uin
     return sum;
 }
 
-/* What has not come yet. */
+/* Returns the reserved memory that has not been used yet. */
 static uint64_t
 room_left(const struct proxy_room *room, const struct proxy_room_kept *kept)
 {
     return kept->bytes - room_used(room, kept, kept->bytes);
 }
 
-/* Forgets reservations whose time is up, and those whose programs have all of it by now. */
+/* Drops reservations that have expired, and those whose programs use all of it. */
 static void
 room_tidy(struct proxy_room *room)
 {
@@ -46,7 +46,7 @@ room_tidy(struct proxy_room *room)
     }
 }
 
-/* The one of this id; "": one that is free. */
+/* Finds the reservation with this id, or a free one for "". */
 static struct proxy_room_kept *
 room_find(struct proxy_room *room, const char *id)
 {
@@ -68,7 +68,7 @@ vg_room_sum(struct proxy_room *room, const char *path)
     return sum;
 }
 
-/* Says in TEXT how it stands where so much is too much. */
+/* Describes in TEXT the memory in use, if the requested amount is too much. */
 static const char *
 room_refuse(const struct proxy_room *room, uint64_t used, uint64_t others, uint64_t needed,
             char *text, size_t size)
@@ -98,7 +98,7 @@ vg_room_reserve(struct proxy_room *room, const struct proxy_room_kept *wanted, c
     room_tidy(room);
     struct proxy_room_kept *at = room_find(room, wanted->id), now = *wanted, before = {.id = ""};
     if (at) {
-        /* What is asked for again is not in its own way. */
+        /* A repeated request does not count its own earlier reservation. */
         before = *at;
         now.since = strcmp(before.path, now.path) == 0 ? before.since : now.since;
         at->id[0] = '\0';

@@ -30,14 +30,14 @@
 # error "which audit architecture is this?"
 #endif
 
-/* Calls above this one are as unknown here as to a kernel of that time, which C libraries heed. */
+/* Newer calls are as unknown here as to a kernel of that time, which C libraries handle. */
 #define SECCOMP_NEWEST 448 /* process_mrelease */
 
 #define SECCOMP_ROOM 1024           /* instructions */
-#define SECCOMP_END  SYS_kexec_load /* the call by which seccomp_end() ends the process */
+#define SECCOMP_END  SYS_kexec_load /* the call with which seccomp_end() ends the process */
 
-/* Allowed whatever their arguments are: they touch what the process has already, or files, which
- * Landlock decides on. */
+/* Calls that are allowed with any arguments: they affect what the process already has, or files,
+ * which Landlock checks. */
 static const unsigned seccomp_allowed[] = {
     /* files */
     SYS_chdir,
@@ -137,7 +137,7 @@ static const unsigned seccomp_allowed[] = {
     SYS_set_tid_address,
     SYS_wait4,
     SYS_waitid,
-    /* what it is, and what it has */
+    /* its identity and properties */
     SYS_capget,
     SYS_getegid,
     SYS_geteuid,
@@ -194,7 +194,7 @@ static const unsigned seccomp_allowed[] = {
     SYS_eventfd2,
     SYS_ppoll,
     SYS_pselect6,
-    /* its sockets: that of its program, and pairs of its own */
+    /* its sockets: that of its program, and its own pairs */
     SYS_accept,
     SYS_accept4,
     SYS_getpeername,
@@ -210,7 +210,7 @@ static const unsigned seccomp_allowed[] = {
     SYS_setsockopt,
     SYS_shutdown,
 #if defined(__x86_64__)
-    /* the same by their older names */
+    /* the same under their older names */
     SYS_access,
     SYS_alarm,
     SYS_arch_prctl,
@@ -242,17 +242,17 @@ static const unsigned seccomp_allowed[] = {
 #endif
 };
 
-/* A system call that depends on an argument, of which the lower half counts. */
+/* A system call that depends on an argument, whose lower half counts. */
 struct seccomp_condition {
     unsigned argument, mask; /* 0: all bits */
-    bool are_refused;        /* these values, or else all others */
+    bool are_refused;        /* refuse these values, instead of all others */
     unsigned n;
     unsigned values[4];
 };
 
 struct seccomp_rule {
     unsigned call;
-    int error; /* where a condition is not met */
+    int error; /* if a condition is not met */
     unsigned n;
     struct seccomp_condition conditions[2];
 };
@@ -267,18 +267,18 @@ struct seccomp_rule {
 
 static const struct seccomp_rule seccomp_rules[] = {
     {SYS_clone, EPERM, 1, {{0, SECCOMP_CLONE, false, 1, {0}}}},
-    /* Signals to itself, also by way of a descriptor. */
+    /* Signals to the process itself, also through a descriptor. */
     {SYS_kill, EPERM, 1, {{0, 0, false, 1, {SECCOMP_SELF}}}},
     {SYS_tgkill, EPERM, 1, {{0, 0, false, 1, {SECCOMP_SELF}}}},
     {SYS_fcntl, EPERM, 1, {{1, 0, true, 4, {F_SETOWN, F_SETOWN_EX, F_SETSIG, F_NOTIFY}}}},
-    /* And what is typed into terminals. */
+    /* And typing into terminals. */
     {SYS_ioctl, EPERM, 1, {{1, 0, true, 4, {FIOSETOWN, SIOCSPGRP, TIOCSTI, TIOCLINUX}}}},
     {SYS_prlimit64, EPERM, 1, {{0, 0, false, 2, {0, SECCOMP_SELF}}}},
-    /* Not of all that this user has. */
+    /* Only for itself, not for all processes of this user. */
     {SYS_setpriority, EPERM, 1, {{0, 0, false, 1, {PRIO_PROCESS}}}},
-    /* Others of this user shall not get at its memory. */
+    /* Other processes of this user must not access its memory. */
     {SYS_prctl, EPERM, 1, {{0, 0, true, 3, {PR_SET_DUMPABLE, PR_SET_MM, PR_SET_PTRACER}}}},
-    /* Sockets of this machine alone, and no datagrams, which need no connection. */
+    /* Only sockets of this machine, and no datagrams, which need no connection. */
     {SYS_socket,
      EACCES,
      2,
@@ -286,14 +286,14 @@ static const struct seccomp_rule seccomp_rules[] = {
     {SYS_socketpair, EACCES, 1, {{1, SECCOMP_TYPES, false, 2, {SOCK_STREAM, SOCK_SEQPACKET}}}},
 };
 
-/* Calls that fail in any case, and end nobody. */
+/* Calls that always fail, but do not end the process. */
 static const struct {
     unsigned call;
     int error;
 } seccomp_failing[] = {
-    /* Its flags lie in memory, where nothing can be checked: the C library does without it. */
+    /* Its flags are in memory, where they cannot be checked. The C library does without it. */
     {SYS_clone3, ENOSYS},
-    /* Landlock does not decide on what a file's owner may do, nor on times. */
+    /* Landlock does not check what a file's owner may do, nor times. */
     {SYS_fchmodat, EPERM},
     {SYS_utimensat, EPERM},
 #if defined(__x86_64__)
@@ -301,8 +301,8 @@ static const struct {
     {SYS_utime, EPERM},
     {SYS_utimes, EPERM},
 #endif
-    /* Nobody is there: Landlock does not decide on sockets that have a path. libcuda looks for a
-     * server of MPS by this, and does without. */
+    /* There is nothing to connect to, and Landlock does not check sockets with a path. libcuda
+     * searches for an MPS server this way, and does without. */
     {SYS_connect, ENOENT},
 };
 
@@ -311,7 +311,7 @@ static const struct {
 struct seccomp_program {
     struct sock_filter code[SECCOMP_ROOM];
     unsigned short n;
-    unsigned refuse; /* what becomes of a call that is not allowed; with an error, or without */
+    unsigned refuse; /* result of a forbidden call, with or without an error */
     bool has_errors;
 };
 
@@ -342,7 +342,7 @@ seccomp_refuse(struct seccomp_program *program, int error)
     seccomp_return(program, program->refuse | (program->has_errors ? (unsigned)error : 0));
 }
 
-/* Goes on with what follows, or refuses. */
+/* Continues with what follows, or refuses. */
 static void
 seccomp_check(struct seccomp_program *program, const struct seccomp_condition *condition, int error)
 {
@@ -356,7 +356,7 @@ seccomp_check(struct seccomp_program *program, const struct seccomp_condition *c
         seccomp_put(program, BPF_JMP | BPF_JEQ | BPF_K, value == SECCOMP_SELF ? self : value, n - i,
                     0);
     }
-    /* Those that were found go on here, and the others before it; one of both refuses. */
+    /* Values that were found continue here, and the others before it. One of the two refuses. */
     if (condition->are_refused)
         seccomp_put(program, BPF_JMP | BPF_JA, 1, 0, 0);
     seccomp_refuse(program, error);
@@ -389,7 +389,7 @@ seccomp_write(struct seccomp_program *program, bool is_strict)
     seccomp_return(program, SECCOMP_RET_KILL_PROCESS);
     seccomp_load(program, offsetof(struct seccomp_data, nr));
 #if defined(__x86_64__)
-    /* Numbers of x32 are another table's. */
+    /* The numbers of x32 are from another table. */
     seccomp_put(program, BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1);
     seccomp_return(program, SECCOMP_RET_KILL_PROCESS);
 #endif
@@ -409,7 +409,7 @@ seccomp_write(struct seccomp_program *program, bool is_strict)
 
 /* ---- the process ---- */
 
-/* The kernel tells of a call that is not allowed; no other handler does. */
+/* The kernel reports forbidden calls with this signal. No other handler handles it. */
 static void
 seccomp_end(int number, siginfo_t *info, void *context)
 {

@@ -21,7 +21,7 @@ seed_write_file(const char *path, const unsigned char *bytes, size_t size)
     for (ssize_t n = 1; done < size && n > 0; done += n > 0 ? (size_t)n : 0)
         n = write(fd, bytes + done, size - done);
     close(fd);
-    /* The library must not read a part of it. */
+    /* The library must not read a partial file. */
     if (done < size)
         unlink(path);
 }

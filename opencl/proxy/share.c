@@ -18,25 +18,26 @@
 #include "opencl/serve/turn.h"
 #include "opencl/wire/pass.h"
 
-#define SHARE_MS   INT64_C(1000000) /* in ns */
-#define SHARE_TURN (20 * SHARE_MS)  /* how far ahead of another one who has the device may get */
+#define SHARE_MS INT64_C(1000000) /* in ns */
+#define SHARE_TURN                                                                                 \
+ (20 * SHARE_MS) /* how far the holder of the device may get ahead of another client */
 
-/* What one who gave the device back, and wants it again, may have been behind before. */
+/* The maximum credit of a client that gave the device back, and wants it again. */
 #define SHARE_CREDIT (100 * SHARE_MS)
 
-/* How long those who kept the device from others wait while these pause: an eighth of what they
- * kept it for too long, and as much again as the others then use, so that it is idle for half of
- * the time at most; and never longer than this. */
+/* How long clients that kept the device from others wait while these pause: an eighth of the
+ * excess, and as much again as the others then use. The device is thus idle for at most half of the
+ * time, and never longer than this. */
 #define SHARE_PATIENCE_PART 8
 #define SHARE_PATIENCE_MAX  (1000 * SHARE_MS)
 
-/* A process that has not ended itself by then is ended. */
+/* A process that has not ended itself after this time is killed. */
 #define SHARE_SLACK (1000 * SHARE_MS)
 
 static void
 share_say(struct proxy_client *client, char what)
 {
-    /* It is never so far behind, if it is well. */
+    /* A working process is never so far behind. */
     if (client->fd >= 0 && send(client->fd, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
         kill(client->pid, SIGKILL);
 }
@@ -68,7 +69,7 @@ share_add_patience(struct proxy_tenant *tenant, int64_t ns)
     tenant->patience = patience < SHARE_PATIENCE_MAX ? patience : SHARE_PATIENCE_MAX;
 }
 
-/* TENANT kept the device for OVERRUN ns too long: those who waited may have as much. */
+/* TENANT exceeded its time by OVERRUN ns. The clients that waited may have as much. */
 static void
 share_owe(const struct proxy_share *share, const struct proxy_tenant *tenant, int64_t overrun)
 {
@@ -82,7 +83,7 @@ share_owe(const struct proxy_share *share, const struct proxy_tenant *tenant, in
     }
 }
 
-/* Counts what CLIENT has had by now. */
+/* Returns the time for which CLIENT has had the device. */
 static int64_t
 share_count(struct proxy_client *client)
 {
@@ -126,8 +127,8 @@ share_note_pause(const struct proxy_share *share, struct proxy_tenant *tenant)
     }
 }
 
-/* Counts for how long TENANT has wanted the device without having it. Called when one of its
- * clients has come to want it, to have it or not to have it any more. */
+/* Counts how long TENANT has wanted the device without having it. Called when one of its clients
+ * starts to want it, gets it or returns it. */
 static void
 share_note_lack(const struct proxy_share *share, struct proxy_tenant *tenant)
 {
@@ -144,7 +145,7 @@ share_note_lack(const struct proxy_share *share, struct proxy_tenant *tenant)
     share_note_pause(share, tenant);
 }
 
-/* What the tenant of CLIENT has had by now. */
+/* Returns the weighted time of CLIENT's tenant. */
 static double
 share_passed(const struct proxy_client *client)
 {
@@ -155,9 +156,9 @@ share_passed(const struct proxy_client *client)
     return passed;
 }
 
-/* Nobody saves up for later what he did not want, but for a little, and for what another one kept
- * from him: who comes begins where he is who has had least of those that want it, or who had it
- * last. */
+/* Lets CLIENT want the device. It keeps only a small credit, and what another client kept from it.
+ * It starts at the level of the client with the least time of those that want the device, or of the
+ * last holder. */
 static void
 share_want(const struct proxy_share *share, struct proxy_client *client)
 {
@@ -173,7 +174,7 @@ share_want(const struct proxy_share *share, struct proxy_client *client)
         double passed = share_passed(other);
         least = least < 0 || passed < least ? passed : least;
         if (other->tenant == tenant)
-            tenant = NULL; /* it has been there all the time */
+            tenant = NULL; /* it was there all the time */
     }
     if (tenant && tenant->owed <= 0) {
         least = least < 0 ? share->passed : least;
@@ -323,7 +324,7 @@ vg_share_new_counts(int *fd)
     const size_t size = sizeof(struct vg_serve_counts);
     void *counts = MAP_FAILED;
 
-    /* Whoever has it reads all of it: it must not become shorter. */
+    /* The file must not become shorter, because every holder reads all of it. */
     *fd = memfd_create("vgpu-proxy-counts", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*fd >= 0 && ftruncate(*fd, (off_t)size) == 0 &&
         fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
@@ -375,7 +376,7 @@ vg_share_add_note(struct vg_serve_note *sum, const struct vg_serve_note *note)
 void
 vg_share_set_weight(const struct proxy_share *share, struct proxy_tenant *tenant, unsigned weight)
 {
-    /* What it has had by now counts by the weight that it had. */
+    /* The time so far counts with the previous weight. */
     for (unsigned i = 0; i < share->n_clients; i++) {
         struct proxy_client *client = &share->clients[i];
         if (client->tenant == tenant && client->has)
@@ -410,8 +411,8 @@ share_holder(const struct proxy_share *share)
     return NULL;
 }
 
-/* Returns for how many ns TENANT has to wait yet for those who pause, and lack what it, or another
- * one, kept from them; 0: it need not. */
+/* Returns how many ns TENANT still has to wait for tenants that pause and lack what it, or another
+ * tenant, kept from them, or 0. */
 static int64_t
 share_held_off(const struct proxy_share *share, const struct proxy_tenant *tenant)
 {
@@ -427,8 +428,8 @@ share_held_off(const struct proxy_share *share, const struct proxy_tenant *tenan
     return most;
 }
 
-/* Who is behind the most, and of those who waits longest. *LEFT: for how many ns one has to wait
- * who is not returned for that; -1: nobody has. */
+/* Returns the client that is furthest behind, and of several the one that waits the longest. *LEFT
+ * is how many ns a client that was passed over for this reason has to wait, or -1. */
 static struct proxy_client *
 share_next(const struct proxy_share *share, int64_t *left)
 {
@@ -465,7 +466,7 @@ share_give(const struct proxy_share *share, struct proxy_client *client)
     share_say(client, VG_TURN_GIVE);
 }
 
-/* Returns for how many ns HOLDER may keep the device while NEXT waits. */
+/* Returns how many ns HOLDER may keep the device while NEXT waits. */
 static int64_t
 share_left(const struct proxy_client *holder, const struct proxy_client *next)
 {
@@ -477,7 +478,7 @@ share_left(const struct proxy_client *holder, const struct proxy_client *next)
     return (int64_t)behind + SHARE_TURN - held;
 }
 
-/* Returns for how many ns it may be kept yet. */
+/* Returns how many ns the device may still be kept. */
 static int64_t
 share_ask(const struct proxy_share *share, struct proxy_client *holder,
           const struct proxy_client *next)
@@ -521,7 +522,7 @@ vg_share_decide(struct proxy_share *share)
                       share->max_kernel_s);
         holder->why_ended = "it held the device for too long while others waited (--max-kernel)";
         kill(holder->pid, SIGKILL);
-        holder->asked = vg_cl_now(); /* until it is gone */
+        holder->asked = vg_cl_now(); /* until it has left */
         left = SHARE_SLACK;
     }
     return left < 0 ? -1 : (int)(left / SHARE_MS) + 1;

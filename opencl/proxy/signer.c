@@ -16,7 +16,7 @@
 #include "opencl/base/say.h"
 #include "opencl/proxy/secret.h"
 
-/* Makes a file with a new key, as a whole or not at all. False, with errno. */
+/* Creates a file with a new key atomically. Returns false with errno on failure. */
 static bool
 signer_make(const char *path)
 {
@@ -35,7 +35,7 @@ signer_make(const char *path)
               write(fd, key, sizeof key) == (ssize_t)sizeof key && fsync(fd) == 0;
     explicit_bzero(key, sizeof key);
     close(fd);
-    /* One that another proxy has made meanwhile stays. */
+    /* If another proxy has created one in the meantime, use that one. */
     if (ok && link(fresh, path) != 0 && errno != EEXIST)
         ok = false;
     int error = errno;
@@ -44,7 +44,7 @@ signer_make(const char *path)
     return ok;
 }
 
-/* The key is the digest of the file, whose size is the operator's. */
+/* The key is the digest of the file, whose size the operator chooses. */
 static bool
 signer_read(const struct proxy_signer *signer, const char *path, int fd)
 {

@@ -19,8 +19,8 @@
 #include "opencl/proxy/secret.h"
 #include "opencl/wire/address.h"
 
-#define SOCKETS_CLIENTS 4    /* that may come at least by a socket that does not say */
-#define SOCKETS_LINE    4096 /* bytes, of a file */
+#define SOCKETS_CLIENTS 4    /* minimum number of clients of a socket without a configured number */
+#define SOCKETS_LINE    4096 /* maximum length of a line in a file, in bytes */
 #define SOCKETS_RETRY   INT64_C(5000000000) /* ns */
 #define SOCKETS_FAULT   (SOCKETS_LINE + 256)
 
@@ -94,8 +94,9 @@ sockets_word(struct proxy_tenant *tenant, const char *word, char fault[SOCKETS_F
     return false;
 }
 
-/* SOCKET[,weight=NUMBER][,clients=NUMBER][,memory=MIB][,vm-memory=MIB][,vm=NAME][,token=FILE]
- * [,cid=NUMBER], of which the tenant keeps parts. */
+/* Parses
+ * SOCKET[,weight=NUMBER][,clients=NUMBER][,memory=MIB][,vm-memory=MIB][,vm=NAME][,token=FILE]
+ * [,cid=NUMBER]. The tenant borrows parts of it. */
 static bool
 sockets_parse(const struct proxy_sockets *sockets, char *text, struct proxy_tenant *tenant,
               char fault[SOCKETS_FAULT])
@@ -275,13 +276,13 @@ sockets_find(struct proxy_tenant *tenants, unsigned n, const char *path)
     return NULL;
 }
 
-/* What the folder says, before it is taken. */
+/* The new configuration, before it is applied. */
 struct sockets_next {
     struct proxy_tenant tenants[PROXY_TENANTS_MAX];
     unsigned n;
 };
 
-/* What was freed is in the memory of clients' processes, too, and is not to have tokens. */
+/* Clients' processes also inherit freed memory, which must not contain tokens. */
 static void
 sockets_wipe(struct sockets_next *next)
 {
@@ -297,7 +298,7 @@ sockets_forget(struct sockets_next *next)
     sockets_wipe(next);
 }
 
-/* Takes one line; its blanks at both ends do not count. */
+/* Parses one line. Blanks at both ends are ignored. */
 static bool
 sockets_read_line(const struct proxy_sockets *sockets, struct sockets_next *next, char *line,
                   char fault[SOCKETS_FAULT])
@@ -362,7 +363,7 @@ sockets_is_file(const struct dirent *entry)
     return size > 5 && entry->d_name[0] != '.' && strcmp(entry->d_name + size - 5, ".conf") == 0;
 }
 
-/* NULL, after a message. */
+/* Returns NULL after a message. */
 static struct sockets_next *
 sockets_read_folder(const struct proxy_sockets *sockets)
 {
@@ -395,7 +396,7 @@ sockets_has_clients(const struct proxy_share *share, const struct proxy_tenant *
     return false;
 }
 
-/* Its place stays taken until its clients' processes are gone. */
+/* Its place remains taken until its clients' processes have ended. */
 static void
 sockets_remove(const struct proxy_share *share, struct proxy_tenant *tenant)
 {
@@ -407,7 +408,7 @@ sockets_remove(const struct proxy_share *share, struct proxy_tenant *tenant)
             kill(share->clients[i].pid, SIGKILL);
 }
 
-/* Finds a place; NULL: there is none. */
+/* Finds a place, or returns NULL. */
 static struct proxy_tenant *
 sockets_place(struct proxy_sockets *sockets, const struct proxy_share *share)
 {
@@ -421,7 +422,7 @@ sockets_place(struct proxy_sockets *sockets, const struct proxy_share *share)
     return sockets->n < PROXY_TENANTS_MAX ? &sockets->tenants[sockets->n++] : NULL;
 }
 
-/* Has a socket that stays have what its line says now. */
+/* Applies the present line to a socket that stays open. */
 static void
 sockets_change(const struct proxy_share *share, struct proxy_tenant *tenant,
                const struct proxy_tenant *next)

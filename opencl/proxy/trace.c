@@ -17,7 +17,7 @@
 
 #define TRACE_PROGRAM "vgpu-proxy-trace"
 
-/* Beside this program, or where such programs are installed. */
+/* Next to this program, or where such programs are installed. */
 static _Noreturn void
 trace_run(int fd)
 {
@@ -28,7 +28,7 @@ trace_run(int fd)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
-    /* DUP2() of a descriptor to itself would leave it to be closed. */
+    /* DUP2() of a descriptor to itself would leave it marked for closing. */
     int moved = fd == PROXY_TRACE_FD ? dup(fd) : fd;
     if (moved >= 0 && dup2(moved, PROXY_TRACE_FD) == PROXY_TRACE_FD) {
         while (n > 0 && path[n - 1] != '/')

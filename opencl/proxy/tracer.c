@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpu-proxy-trace: tells LTTng-UST what becomes of the commands of a proxy's clients. It reads
- * what their processes write into memory that they have in common with it, and trusts none of it.
- * Each record says when it was so; records of all clients are told in that order, a few
- * milliseconds later. While no session traces, clients write nothing, and this does next to
- * nothing.
+ * vgpu-proxy-trace: reports to LTTng-UST what happens to the commands of a proxy's clients. It
+ * reads what their processes write into shared memory, and trusts none of it. Each record contains
+ * its time. The records of all clients are reported in that order, a few milliseconds later. While
+ * no session traces, clients write nothing, and this program does almost nothing.
  */
 #include "config.h"
 
@@ -26,9 +25,9 @@
 #include "opencl/proxy/tracer-events.h"
 
 #define TRACER_RECORDS 65536
-#define TRACER_TRACED  2   /* ms from round to round */
-#define TRACER_IDLE    250 /* the same, while no session traces */
-#define TRACER_ROUNDS  3   /* after which nothing more is there of a client that is gone */
+#define TRACER_TRACED  2   /* ms between rounds */
+#define TRACER_IDLE    250 /* ms between rounds while no session traces */
+#define TRACER_ROUNDS  3   /* number of rounds after which nothing of an ended client is left */
 
 const char *const tracer_kinds[VG_SERVE_KINDS] = {
     [VG_SERVE_KERNEL] = "kernel", [VG_SERVE_READ] = "read",       [VG_SERVE_WRITE] = "write",
@@ -39,7 +38,7 @@ const char *const tracer_kinds[VG_SERVE_KINDS] = {
 static struct tracer_client **tracer_clients;
 static unsigned tracer_n;
 static bool tracer_is_traced;
-static struct tracer_record tracer_records[TRACER_RECORDS]; /* that were taken, and not told */
+static struct tracer_record tracer_records[TRACER_RECORDS]; /* taken, but not reported yet */
 static unsigned tracer_has;
 
 /* ---- clients ---- */
@@ -92,7 +91,7 @@ tracer_drop_gone(void)
     tracer_n = n;
 }
 
-/* Takes what the proxy says. False: it is gone. */
+/* Reads a message of the proxy. Returns false if the proxy no longer exists. */
 static bool
 tracer_hear(void)
 {
@@ -155,7 +154,7 @@ tracer_take(struct tracer_client *client, int64_t now)
     uint64_t lost = atomic_load(&client->counts->told.lost);
 
     for (unsigned i = 0; i < n; i++) {
-        /* What is not so yet never was: others would wait for it. */
+        /* A time in the future is wrong: others would wait for it. */
         if (records[i].at > now + 1000000000)
             records[i].at = now;
         tracer_records[tracer_has++] = (struct tracer_record){records[i], client, number++};
@@ -165,7 +164,7 @@ tracer_take(struct tracer_client *client, int64_t now)
     client->lost = lost;
 }
 
-/* What was so before the round began is there by now. */
+/* What happened before the round started has arrived by now. */
 static void
 tracer_round(void)
 {
@@ -197,7 +196,7 @@ main(void)
     struct pollfd at = {.fd = PROXY_TRACE_FD, .events = POLLIN};
     bool is_there = true;
 
-    /* Who stops the proxy as a group wants its clients served, and told of, to their end. */
+    /* If the proxy is stopped as a group, its clients must be served and traced to their end. */
     signal(SIGTERM, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
@@ -216,6 +215,6 @@ main(void)
         tracer_round();
         tracer_drop_gone();
     }
-    tracer_round(); /* what was so before the end of the last one */
+    tracer_round(); /* for what happened before the end of the last round */
     return EXIT_SUCCESS;
 }

@@ -12,7 +12,7 @@
 
 #define CL vg_cl_dispatch
 
-#define CALLS_NEW_MAX 4096 /* objects that one call makes */
+#define CALLS_NEW_MAX 4096 /* maximum number of objects that one call creates */
 
 cl_int
 vg_serve_hello(struct vg_serve_call *call)
@@ -87,7 +87,7 @@ vg_serve_CreateContext(struct vg_serve_call *call)
     return error;
 }
 
-/* Reads the ids of objects that are to be made, N of them; NULL: none. */
+/* Reads the ids of N objects to be created, or returns NULL. */
 static const uint64_t *
 serve_get_new(struct vg_serve_call *call, uint64_t *n)
 {
@@ -168,7 +168,7 @@ vg_serve_CreateProgramWithSource(struct vg_serve_call *call)
     uint64_t id = vg_serve_new(call);
     cl_int error = CL_SUCCESS;
 
-    /* It may have a NUL inside, as given lengths do not end there. */
+    /* The source may contain a NUL, because its length is given. */
     if (call->in.is_bad || !source || size == 0 || source[size - 1] != '\0')
         call->in.is_bad = true;
     if (call->in.is_bad)
@@ -180,7 +180,7 @@ vg_serve_CreateProgramWithSource(struct vg_serve_call *call)
     return error;
 }
 
-/* Whether a client may load binaries: it may load any, or this proxy has made them. */
+/* Returns whether a client may load binaries: any, or only those that this proxy has signed. */
 static bool
 calls_may_load(struct vg_serve *serve, uint64_t n, const cl_device_id *devices,
                const size_t *lengths, const cl_uchar **binaries)
@@ -286,7 +286,7 @@ vg_serve_CreateKernelsInProgram(struct vg_serve_call *call)
     return result;
 }
 
-/* What an argument of KERNEL takes; NULL: there is none. */
+/* Returns what an argument of KERNEL accepts, or NULL if there is none. */
 static const struct vg_cl_arg *
 calls_arg(cl_kernel kernel, cl_uint i)
 {
@@ -295,8 +295,8 @@ calls_arg(cl_kernel kernel, cl_uint i)
     return object && i < object->kernel.n_args ? &object->kernel.args[i] : NULL;
 }
 
-/* Vendors take the bytes of an argument that is memory for a pointer of theirs, and follow it:
- * these must not be the client's. */
+/* Vendors treat the bytes of a memory argument as one of their pointers, and follow it. These bytes
+ * must not come from the client. */
 static cl_int
 calls_check_bytes(const struct vg_serve_call *call, const struct vg_cl_arg *arg, size_t size,
                   const void *value)
@@ -311,7 +311,7 @@ calls_check_bytes(const struct vg_serve_call *call, const struct vg_cl_arg *arg,
         return CL_INVALID_MEM_OBJECT;
     if (arg->takes == VG_CL_TAKES_SAMPLER)
         return CL_INVALID_SAMPLER;
-    /* Who may send code of his own may send this. */
+    /* A client that may send its own code may send this. */
     return arg->declared == VG_CL_DECLARED_OPAQUE && vg_serve_may_have_binaries(call->serve)
                ? CL_SUCCESS
                : CL_INVALID_ARG_VALUE;
@@ -330,8 +330,8 @@ calls_set_object(struct vg_serve_call *call, cl_kernel kernel, cl_uint i, uint64
                 (arg->takes == VG_CL_TAKES_MEM && is_sampler) ||
                 (arg->takes == VG_CL_TAKES_SAMPLER && !is_sampler)))
         return is_sampler ? CL_INVALID_SAMPLER : CL_INVALID_MEM_OBJECT;
-    /* What is an image, a sampler or a number may be nothing else: it would be passed on as a
-     * number, which the vendor may take for a handle of its own. */
+    /* An image, a sampler or a number must not be anything else: it would be passed on as a number,
+     * which the vendor may take for one of its handles. */
     if (arg && (arg->declared == VG_CL_DECLARED_VALUE ||
                 (arg->declared == VG_CL_DECLARED_OPAQUE && !is_sampler &&
                  !((const struct vg_cl_object *)object)->mem.image)))
@@ -359,7 +359,7 @@ vg_serve_SetKernelArg(struct vg_serve_call *call)
         cl_int wrong = calls_check_bytes(call, calls_arg(kernel, i), size, value);
         return wrong != CL_SUCCESS ? wrong : CL.clSetKernelArg(kernel, i, size, value);
     }
-    /* Longer than any argument is. */
+    /* This is longer than any argument. */
     cl_int result = CL.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof n, &n, NULL);
     return result != CL_SUCCESS ? result : i < n ? CL_INVALID_ARG_SIZE : CL_INVALID_ARG_INDEX;
 }

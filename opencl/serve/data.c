@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a client that has as much data on its way as it may is made to wait.
+ * Makes a client wait that has the maximum amount of data in transit.
  */
 #include "config.h"
 
@@ -37,7 +37,7 @@ vg_serve_await_bytes(struct vg_serve *serve, size_t size)
         return false;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += VG_WIRE_OPEN_S;
-    /* The vendor's threads may still be about to free the data of commands that are done. */
+    /* The vendor's threads may be about to free the data of completed commands. */
     pthread_mutex_lock(&serve->lock);
     while (size > serve->limits.data - serve->n_data && serve->n_data > serve->n_mapped &&
            error == 0)

@@ -7,8 +7,8 @@
 #include "opencl/serve/private.h"
 #include "opencl/track/callback.h"
 
-#define LENT_SIZE  ((size_t)64 << 10) /* bytes of a write at most */
-#define LENT_SHARE 4                  /* they have this part of the limit for data at most */
+#define LENT_SIZE  ((size_t)64 << 10) /* maximum size of a write, in bytes */
+#define LENT_SHARE 4                  /* maximum part of the limit for data */
 
 static uint64_t
 lent_id(cl_command_queue queue)
@@ -16,7 +16,7 @@ lent_id(cl_command_queue queue)
     return ((const struct vg_cl_object *)queue)->id;
 }
 
-/* Whether WRITE has failed. Frees what it has. */
+/* Returns whether WRITE has failed. Frees its data. */
 static bool
 lent_end(struct vg_serve *serve, const struct serve_lent_write *write)
 {
@@ -29,7 +29,7 @@ lent_end(struct vg_serve *serve, const struct serve_lent_write *write)
     return status < CL_COMPLETE;
 }
 
-/* The writes are done. With their lock. */
+/* Ends the writes, which are done. Called under their lock. */
 static void
 lent_end_all(struct vg_serve *serve)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How much a client may have at a time.
+ * The limits of a client's concurrent resources.
  */
 #include "config.h"
 
@@ -11,7 +11,8 @@
 #include "opencl/serve/private.h"
 #include "opencl/track/memory.h"
 
-/* Whether all clients of the VM may have it that this one has HAS, which is written first. */
+/* Returns whether all clients of the VM together may have as much as they do if this client has
+ * HAS, which is written first. */
 static bool
 limits_claim(const struct vg_serve *serve, uint64_t has)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory that a client maps: it gets a copy of what is mapped here, and what it writes comes with
- * the end of the mapping.
+ * Memory that a client maps: it gets a copy of what is mapped here, and its writes arrive when the
+ * mapping ends.
  */
 #include "config.h"
 
@@ -100,12 +100,12 @@ serve_map_begin(struct vg_serve_call *call, struct serve_map_wanted *mapping,
     mapping->flags = vg_wire_get(&call->in);
     mapping->is_blocking = vg_wire_get(&call->in);
     vg_serve_command_begin(call, c);
-    /* What is answered with has to be there. */
+    /* The returned data must be complete. */
     if (!c->token)
         mapping->is_blocking = true;
 }
 
-/* Whether the client may map so much more: there may be a copy of it. */
+/* Returns whether the client may map this much more, of which there may be a copy. */
 static bool
 serve_map_may(struct vg_serve_call *call, size_t size)
 {
@@ -119,7 +119,7 @@ serve_map_may(struct vg_serve_call *call, size_t size)
     return false;
 }
 
-/* Sends what is mapped, or promises it. */
+/* Sends what is mapped, or announces it. */
 static void
 serve_map_send(struct vg_serve_call *call, struct vg_serve_command *c)
 {
@@ -137,7 +137,7 @@ serve_map_send(struct vg_serve_call *call, struct vg_serve_command *c)
     call->answer_size = size;
 }
 
-/* Keeps a mapping of the memory MEM, which has ID, and answers. */
+/* Stores a mapping of the memory MEM with ID, and answers. */
 static cl_int
 serve_map_end(struct vg_serve_call *call, const struct serve_map_wanted *mapping,
               struct vg_serve_command *c, cl_command_queue queue, cl_mem mem, uint64_t id,
@@ -155,7 +155,7 @@ serve_map_end(struct vg_serve_call *call, const struct serve_map_wanted *mapping
             c->rows, mapping->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)};
         serve_map_send(call, c);
         serve_map_keep(map);
-        /* The client may have left it while this was waited for. */
+        /* The client may have released it during the wait. */
         if (call->is_beside && !vg_serve_has(call->serve, id, VG_CL_MEM, mem))
             vg_serve_drop_maps(call->serve, mem);
     } else {

@@ -31,7 +31,8 @@ memory_put(struct vg_serve_call *call, uint64_t id, cl_mem made, cl_int error)
     vg_wire_put(&call->out, element);
 }
 
-/* The client's memory is not here: what it holds now is copied. Combinations that are none stay. */
+/* Replaces flags: the client's memory is not accessible here, so its present contents are copied.
+ * Invalid combinations remain. */
 static cl_mem_flags
 memory_flags(cl_mem_flags flags)
 {
@@ -42,14 +43,14 @@ memory_flags(cl_mem_flags flags)
     return (flags & ~(cl_mem_flags)CL_MEM_USE_HOST_PTR) | CL_MEM_COPY_HOST_PTR;
 }
 
-/* Returns what the vendor reads when an object is made. The client's memory is not here: where it
- * is needed, and did not come, the object is made without it, to see whether the vendor refuses it,
- * and must not be kept. */
+/* Returns the data that the vendor reads when it creates an object. The client's memory is not
+ * accessible here. If it is needed but was not sent, the object is created without it to check
+ * whether the vendor refuses it, and must not be kept. */
 static void *
 memory_source(const struct vg_serve_call *call, cl_mem_flags *flags, bool has_host,
               bool *is_lacking)
 {
-    /* What stands for memory that the vendor must not read: it refuses before. */
+    /* Stands for memory that the vendor must not read, because it refuses before. */
     static char nowhere;
     const cl_mem_flags reads = CL_MEM_COPY_HOST_PTR | CL_MEM_USE_HOST_PTR;
 
@@ -59,7 +60,7 @@ memory_source(const struct vg_serve_call *call, cl_mem_flags *flags, bool has_ho
     return call->head.data ? call->data : has_host && !*is_lacking ? &nowhere : NULL;
 }
 
-/* The end of an object that was made without what is in it. */
+/* Ends the creation of an object without its contents. */
 static cl_mem
 memory_drop(cl_mem made, cl_int why, cl_int *error)
 {
@@ -171,7 +172,7 @@ vg_serve_CreateImageWithProperties(struct vg_serve_call *call)
     cl_mem made = memory_make_image(context, has_properties, flags, format, &desc, host, &error);
     if (is_lacking && made)
         made = memory_drop(made, CL_INVALID_IMAGE_DESCRIPTOR, &error);
-    /* What an image takes is known when it is there. */
+    /* The size of an image is known once it exists. */
     if (made && !memory_may_have(call, 0))
         made = memory_drop(made, CL_MEM_OBJECT_ALLOCATION_FAILURE, &error);
     memory_put(call, id, made, error);
@@ -180,7 +181,7 @@ vg_serve_CreateImageWithProperties(struct vg_serve_call *call)
 
 /* ---- reading and writing ---- */
 
-/* Data that a command reads which is not waited for. */
+/* The data for a command that does not block. */
 struct memory_given {
     struct vg_serve *serve;
     void *data;
@@ -214,7 +215,7 @@ vg_serve_command_rows(struct vg_serve_command *command, void *at, size_t row, si
     command->rows = (struct vg_wire_rows){at, row, rows, slices, row, row * rows};
 }
 
-/* Room for what is read. */
+/* Allocates space for data that is read. */
 static bool
 memory_read_begin(struct vg_serve_call *call, struct vg_serve_command *command,
                   cl_command_queue queue)
@@ -318,7 +319,7 @@ vg_serve_EnqueueWriteBuffer(struct vg_serve_call *call)
     struct vg_serve_command c;
 
     vg_serve_command_begin(call, &c);
-    /* The program does not wait for it, and may be about to set the event that it is behind. */
+    /* The program does not wait for it, and may be about to set the event that blocks it. */
     if ((call->head.flags & VG_WIRE_LATER) && vg_cl_user_events_n > 0)
         c.token = 0;
     vg_serve_command_rows(&c, NULL, size, 1, 1);

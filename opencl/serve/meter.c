@@ -22,17 +22,17 @@
  * This is the maximum number of unfinished events per pass; callbacks report the others. */
 #define METER_OPEN_MAX 8
 
-/* A command that has come. */
+/* A command that has arrived. */
 struct vg_serve_command {
     struct vg_serve_counts *counts;
-    int64_t came, entered; /* when */
+    int64_t came, entered; /* time of arrival, and of its entry */
     int64_t seen;          /* time of the last query that found it unfinished, or 0 */
     int64_t length;        /* its run time by the vendor's clock, or -1 if unknown */
     struct vg_serve_progress_record told;
-    struct vg_serve_command *next; /* that was given to the device after it */
+    struct vg_serve_command *next; /* next command that was given to the device */
     struct vg_cl_object *event;    /* in use; NULL until the vendor has the command */
     uint64_t queue;
-    unsigned n_refs; /* by its call, the list and a callback */
+    unsigned n_refs; /* references: its call, the list and a callback */
     bool is_told, is_running;
     bool is_timed;    /* its queue has profiling times */
     bool is_in_order; /* the queue executes in order */
@@ -44,9 +44,9 @@ struct vg_serve_command {
 };
 
 static atomic_uint meter_n;                                    /* length of the list */
-static pthread_mutex_t meter_lock = PTHREAD_MUTEX_INITIALIZER; /* of: */
-static int64_t meter_last;                                     /* when a command was done, last */
-static uint32_t meter_number; /* of the last command that was told of */
+static pthread_mutex_t meter_lock = PTHREAD_MUTEX_INITIALIZER; /* the lock for: */
+static int64_t meter_last;    /* time when the last command was done */
+static uint32_t meter_number; /* number of the last reported command */
 static struct vg_serve_command *meter_given, **meter_end = &meter_given; /* at the device */
 static bool meter_is_looking; /* one thread checks the list; only that thread removes commands */
 static bool meter_looks_again;
@@ -83,7 +83,7 @@ meter_kind(unsigned op)
     }
 }
 
-/* With the lock. */
+/* Called under the lock. */
 static void
 meter_tell(struct vg_serve_command *command, enum vg_serve_progress_state what, int64_t at)
 {
@@ -100,7 +100,7 @@ meter_count(_Atomic uint64_t *buckets, int64_t ns)
     atomic_fetch_add_explicit(&buckets[vg_serve_took_bucket(ns)], 1, memory_order_relaxed);
 }
 
-/* COMMAND ran from BEGIN to END. With the lock. */
+/* COMMAND ran from BEGIN to END. Called under the lock. */
 static void
 meter_add(struct vg_serve_command *command, int64_t begin, int64_t end)
 {
@@ -119,7 +119,7 @@ meter_add(struct vg_serve_command *command, int64_t begin, int64_t end)
     atomic_fetch_add_explicit(&counts->done, 1, memory_order_release);
 }
 
-/* Without the lock, because it may release the vendor's event. */
+/* Called without the lock, because it may release the vendor's event. */
 static void
 meter_free(struct vg_serve_command *command)
 {
@@ -127,7 +127,7 @@ meter_free(struct vg_serve_command *command)
     free(command);
 }
 
-/* Drops a reference. Returns true if it was the last one. With the lock. */
+/* Drops a reference. Returns true if it was the last one. Called under the lock. */
 static bool
 meter_leave(struct vg_serve_command *command)
 {
@@ -179,7 +179,8 @@ meter_query_length(struct vg_cl_object *event)
     return (int64_t)(end - begin);
 }
 
-/* Queries COMMAND, which the list keeps. Releases the lock during the query. */
+/* Queries COMMAND, which the list holds. Called under the lock, which is released during the
+ * query. */
 static void
 meter_query(struct meter_look *look, struct vg_serve_command *command)
 {
@@ -206,9 +207,9 @@ meter_query(struct meter_look *look, struct vg_serve_command *command)
         look->queues[look->n_queues++] = command->queue;
 }
 
-/* Counts the commands that are over. Runs do not overlap, start after submission, and do not end
- * before the last query that found the command unfinished. Commands of unknown length share the
- * remaining time equally. With the lock. */
+/* Counts completed commands. Runs do not overlap, start after submission, and do not end before the
+ * last query that found the command unfinished. Commands of unknown length share the remaining time
+ * equally. Called under the lock. */
 static void
 meter_add_over(int64_t now)
 {
@@ -238,7 +239,7 @@ meter_add_over(int64_t now)
     }
 }
 
-/* Removes the commands that are over. Returns those without other references. With the lock. */
+/* Removes completed commands. Returns those without other references. Called under the lock. */
 static struct vg_serve_command *
 meter_take_over(void)
 {
@@ -262,7 +263,8 @@ meter_take_over(void)
     return unused;
 }
 
-/* The first command in the list that does not wait for the program runs. With the lock. */
+/* The first command in the list that does not wait for the program is running. Called under the
+ * lock. */
 static void
 meter_run_first(void)
 {
@@ -278,7 +280,7 @@ meter_run_first(void)
                    first->entered > meter_last ? first->entered : meter_last);
 }
 
-/* Call with the lock; releases it during queries. */
+/* Called under the lock, which is released during queries. */
 static void
 meter_look(void)
 {
@@ -304,7 +306,7 @@ meter_look(void)
     pthread_mutex_lock(&meter_lock);
 }
 
-/* Call with the lock; releases it during queries. */
+/* Called under the lock, which is released during queries. */
 static void
 meter_settle(void)
 {
@@ -331,7 +333,7 @@ vg_serve_meter_settle(void)
 
 /* ---- commands that wait for the program ---- */
 
-/* Returns the next command of this pass, or NULL. With the lock. */
+/* Returns the next command of this pass, or NULL. Called under the lock. */
 static struct vg_serve_command *
 meter_next_unchecked(void)
 {
@@ -341,7 +343,7 @@ meter_next_unchecked(void)
     return NULL;
 }
 
-/* Call before the program's user event is set. A command that has not started by now did not use
+/* Called before the program's user event is set. A command that has not started by now has not used
  * the device until now. Queries without the lock, because the vendor may hold its own lock when it
  * calls back. */
 static void
@@ -360,7 +362,7 @@ meter_note_waiting(void)
         command->is_checked = true;
         command->n_refs++;
         pthread_mutex_unlock(&meter_lock);
-        /* A call that waits has its event when it returns. */
+        /* A blocking call has its event when it returns. */
         cl_int status = event ? meter_query_status(event) : CL_QUEUED;
         pthread_mutex_lock(&meter_lock);
         if (status > CL_RUNNING)
@@ -453,7 +455,7 @@ vg_serve_meter_have(struct vg_serve *serve)
 
     if (!counts)
         return;
-    /* What is told last is what was so last. */
+    /* Reports the latest value last. */
     pthread_mutex_lock(&serve->lock);
     atomic_store_explicit(&counts->memory, vg_cl_mem_bytes(), memory_order_relaxed);
     atomic_store_explicit(&counts->objects, serve->n_objects, memory_order_relaxed);
@@ -563,7 +565,7 @@ vg_serve_meter_link(struct vg_serve_counts *counts, const struct vg_wire_link *l
         vg_wire_session_publish(link->session, &counts->link);
 }
 
-/* Whether programs ask it to see what there is. */
+/* Returns whether programs use OP to poll for changes. */
 static bool
 meter_is_question(const char *name)
 {

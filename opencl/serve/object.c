@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The proxy's side: the objects of a client, and what its messages say of them.
+ * The proxy's side: the objects of a client, and their ids in its messages.
  */
 #include "config.h"
 
@@ -25,7 +25,7 @@ vg_serve_memory(struct vg_serve_call *call, size_t size)
     return memory;
 }
 
-/* With the lock. */
+/* Called under the lock. */
 static void *
 serve_look(const struct vg_serve *serve, uint64_t id, enum vg_cl_type type)
 {
@@ -42,7 +42,7 @@ vg_serve_has(struct vg_serve *serve, uint64_t id, enum vg_cl_type type, const vo
     return has;
 }
 
-/* Makes room for one more object that CALL keeps. */
+/* Allocates space for another object that CALL retains. */
 static bool
 serve_can_hold(struct vg_serve_call *call)
 {
@@ -57,8 +57,8 @@ serve_can_hold(struct vg_serve_call *call)
     return true;
 }
 
-/* What a call in a thread of its own has found stays until its end, whatever is released
- * meanwhile. */
+/* What a call in its own thread has found stays alive until the call ends, whatever is released in
+ * the meantime. */
 static void *
 serve_find(struct vg_serve_call *call, uint64_t id, enum vg_cl_type type)
 {
@@ -137,7 +137,7 @@ vg_serve_pairs(struct vg_serve_call *call)
     const uint64_t *pairs = vg_wire_get_list(&call->in, &size);
     size_t n = size / sizeof *pairs;
 
-    /* Names and values, and the 0 at the end. */
+    /* Pairs of names and values, and the 0 at the end. */
     if (pairs && (size % sizeof *pairs || n % 2 == 0 || pairs[n - 1] != 0))
         call->in.is_bad = true;
     return call->in.is_bad ? NULL : pairs;
@@ -255,7 +255,7 @@ vg_serve_made(struct vg_serve_call *call, uint64_t id, enum vg_cl_type type, voi
     pthread_mutex_unlock(&serve->lock);
     if (is_free)
         return;
-    /* It has none, or another call has taken it meanwhile. */
+    /* There is none, or another call has taken it in the meantime. */
     serve_release(&slot);
     call->in.is_bad = true;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Options of compilers that name files of the proxy's machine: what is read besides folders of
- * headers, what is written, and what is loaded or handed on to another program. Programs of another
- * machine have no use for them. Where a folder of headers (-I) may lead, the process's confinement
- * decides.
+ * Compiler options that name files on the proxy's machine: files that are read in addition to
+ * directories of headers, written, loaded, or passed to another program. Programs on another
+ * machine have no use for them. The process's confinement limits the directories of headers (-I).
  */
 #include "config.h"
 
@@ -13,9 +12,9 @@
 #include "opencl/serve/private.h"
 
 #define OPTIONS_BLANK " \t\r\n\v\f"
-#define OPTIONS_SHOWN 40 /* bytes of an option that count, and are in a message */
+#define OPTIONS_SHOWN 40 /* bytes of an option that matter and appear in a message */
 
-/* What an option begins with. Vendors whose compilers are made of clang have most of them. */
+/* Prefixes of refused options. Vendors with compilers based on clang have most of them. */
 static const char *const options_refused[] = {
     /* read */
     "@",
@@ -25,7 +24,7 @@ static const char *const options_refused[] = {
     "-include",
     "-ivfsoverlay",
     "-specs",
-    /* written: AMD's and Intel's compilers have some of their own */
+    /* written: AMD's and Intel's compilers have their own options */
     "--save-temps",
     "--serialize-diagnostics",
     "-M",
@@ -41,7 +40,7 @@ static const char *const options_refused[] = {
     "-fplugin",
     "-load",
     "-plugin",
-    /* handed on: to clang's own front end, LLVM, linkers; to AMD's and Intel's back ends */
+    /* passed on: to clang's front end, LLVM, linkers, and to AMD's and Intel's back ends */
     "-Wa,",
     "-Wb,",
     "-Wf,",
@@ -65,7 +64,8 @@ options_is_refused(const char *option)
     return strcmp(option, "-o") == 0;
 }
 
-/* Takes the next option from *REST, without quotes, which hide none. False: there is no more. */
+/* Extracts the next option from *REST without quotes, which must not hide an option. Returns false
+ * at the end. */
 static bool
 options_next(const char **rest, char option[OPTIONS_SHOWN])
 {

@@ -14,18 +14,18 @@
 #include "opencl/base/say.h"
 #include "opencl/serve/private.h"
 
-#define OUTPUT_PIECE 65536     /* bytes; a pipe has no more */
+#define OUTPUT_PIECE 65536     /* bytes; the capacity of a pipe */
 #define OUTPUT_MUCH  (1 << 18) /* bytes that are sent before a call waits for them */
 
 struct vg_serve_output {
-    int fd; /* the end of the pipe that is read */
+    int fd; /* read end of the pipe */
     pthread_mutex_t lock;
-    struct vg_serve_text text; /* not taken yet */
-    size_t room;               /* of it, allocated */
+    struct vg_serve_text text; /* text that was not taken yet */
+    size_t room;               /* its allocated size */
     pthread_cond_t is_much;
 };
 
-/* With the lock. */
+/* Called under the lock. */
 static void
 output_add(struct vg_serve_output *output, const void *bytes, size_t size)
 {
@@ -48,7 +48,7 @@ output_add(struct vg_serve_output *output, const void *bytes, size_t size)
         pthread_cond_signal(&output->is_much);
 }
 
-/* Reads all that the vendor's threads have written until now. With the lock. */
+/* Reads everything that the vendor's threads have written so far. Called under the lock. */
 static void
 output_read(struct vg_serve_output *output)
 {
@@ -119,7 +119,7 @@ output_new(void)
     if (pthread_create(&thread, NULL, output_run, output) != 0)
         goto fail;
     pthread_detach(thread);
-    /* Vendors that print through stdio have done so when their command is done. */
+    /* Vendors that print through stdio have done so when their command is complete. */
     setvbuf(stdout, NULL, _IONBF, 0);
     if (dup2(pair[1], STDOUT_FILENO) < 0)
         vg_cl_say("the output of a client's kernels cannot be sent to the client: %s",
@@ -136,7 +136,7 @@ fail:
     return NULL;
 }
 
-/* Returns whether OP makes a program whose kernels may print. */
+/* Returns whether OP creates a program whose kernels may print. */
 static bool
 output_may_print(const struct vg_serve_call *call)
 {
@@ -164,7 +164,7 @@ vg_serve_output_begin(const struct vg_serve_call *call)
 {
     struct vg_serve *serve = call->serve;
 
-    /* Without turns, it is not a client's process. */
+    /* Without turns, this is not a client's process. */
     if (serve->output || !serve->takes_output || serve->limits.turns < 0 || !output_may_print(call))
         return NULL;
     serve->takes_output = false;

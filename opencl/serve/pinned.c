@@ -5,9 +5,9 @@
 
 #include "opencl/serve/private.h"
 
-#define PINNED_FROM ((size_t)256 << 10) /* bytes of the first copy that is worth it */
+#define PINNED_FROM ((size_t)256 << 10) /* minimum size of a copy that benefits, in bytes */
 
-/* In the thread that receives alone, as nothing is locked. */
+/* Only called in the receiving thread, because nothing is locked. */
 static bool
 pinned_is_wanted(const struct vg_serve_call *call, const struct vg_cl_object *queue, size_t size)
 {
@@ -46,7 +46,7 @@ pinned_release(struct vg_serve_pinned *pinned)
     pinned->is_leaving = false;
 }
 
-/* What the vendor copies at this moment, for whichever context, must stay pinned. */
+/* Memory that the vendor is copying at this moment, for any context, must remain pinned. */
 void
 vg_serve_pinned_look(struct vg_serve *serve)
 {

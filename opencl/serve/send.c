@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the proxy's side sends.
+ * Sends messages from the proxy's side.
  */
 #include "config.h"
 
@@ -28,7 +28,7 @@ vg_serve_replace_link(struct vg_serve *serve, int fd, uint64_t taken)
         close(fd);
 }
 
-/* With the lock for sending. */
+/* Called under the lock for sending. */
 static void
 serve_send(struct vg_serve *serve, const struct vg_wire_head *head, const void *body,
            const void *data)
@@ -68,7 +68,7 @@ serve_send_read(struct vg_serve *serve, const struct serve_read *read, bool is_w
     free(all);
 }
 
-/* Takes what has been read by now out of the list. */
+/* Removes completed reads from the list. */
 static struct serve_read *
 serve_take_done(struct vg_serve *serve)
 {
@@ -93,7 +93,7 @@ serve_take_done(struct vg_serve *serve)
     return done;
 }
 
-/* Earlier output is sent before the message that completes the client's command; with the
+/* Sends earlier output before the message that completes the client's command. Called under the
  * lock. */
 static void
 serve_send_output(struct vg_serve *serve)
@@ -108,7 +108,7 @@ serve_send_output(struct vg_serve *serve)
     free(text.bytes);
 }
 
-/* Sends much text also while no command ends, so that less is dropped. */
+/* Also sends much text while no command ends, so that less is dropped. */
 static void *
 serve_run_output(void *data)
 {
@@ -135,7 +135,8 @@ vg_serve_send_output(struct vg_serve *serve, struct vg_serve_output *output)
         pthread_detach(thread);
 }
 
-/* What has been read by now goes before whatever tells the client that it has; with the lock. */
+/* Sends completed reads before any message that reports a later state to the client. Called under
+ * the lock. */
 static void
 serve_send_reads(struct vg_serve *serve)
 {
@@ -206,7 +207,7 @@ vg_serve_read_later(struct vg_serve_call *call, uint64_t token, cl_event event,
     pthread_mutex_unlock(&serve->listing);
     if (room)
         call->room = NULL;
-    /* Also without it, the data come with the next answer. */
+    /* Without it, the data is sent with the next answer. */
     vg_cl_dispatch.clSetEventCallback(event, CL_COMPLETE, serve_on_read, serve);
     return true;
 }
@@ -214,7 +215,7 @@ vg_serve_read_later(struct vg_serve_call *call, uint64_t token, cl_event event,
 void
 vg_serve_cancel_reads(struct vg_serve *serve, const void *pointer)
 {
-    /* None that is taken out of the list is sent any more then. */
+    /* Nothing that is removed from the list is sent after this. */
     pthread_mutex_lock(&serve->sending);
     pthread_mutex_lock(&serve->listing);
     for (struct serve_read *read = serve->reads; read; read = read->next)
@@ -290,7 +291,7 @@ vg_serve_begin_sender(struct vg_serve *serve)
     return serve->has_sender;
 }
 
-/* A client that takes nothing is told nothing. */
+/* A client that does not receive gets no messages. */
 static void
 serve_say_last(struct vg_serve *serve, const void *bytes, size_t size)
 {

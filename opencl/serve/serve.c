@@ -19,7 +19,7 @@
 #include "opencl/track/callback.h"
 #include "opencl/track/memory.h"
 
-#define SERVE_THREADS_MAX 512 /* of calls that wait */
+#define SERVE_THREADS_MAX 512 /* maximum number of waiting calls */
 #define SERVE_WHY_DATA    "more data of unfinished commands than its limit"
 
 /* ---- calls ---- */
@@ -40,7 +40,7 @@ serve_free(struct vg_serve_call *call)
     free(call);
 }
 
-/* An error of what the client did not wait for comes with what it waits for. */
+/* An error in a call without an answer is reported with the next answer. */
 static cl_int
 serve_tell_late(struct vg_serve_call *call, cl_int result)
 {
@@ -102,7 +102,7 @@ serve_do(void *data)
     }
     const bool is_beside = call->is_beside;
     serve_free(call);
-    /* What the serving thread is about to take is claimed meanwhile. */
+    /* In the meantime, claim what the serving thread is about to take. */
     if (!is_beside)
         vg_serve_settle_memory(serve);
     vg_serve_meter_have(serve);
@@ -124,7 +124,7 @@ serve_run(void *data)
     return NULL;
 }
 
-/* Whether OP is one of those that wait. */
+/* Returns whether OP waits. */
 static bool
 serve_may_wait(unsigned op)
 {
@@ -132,7 +132,7 @@ serve_may_wait(unsigned op)
            op == VG_WIRE_OP_EnqueueWriteBufferRect || op == VG_WIRE_OP_EnqueueWriteImage;
 }
 
-/* What waits for an event that only the client can set must not be waited for here. */
+/* A call that waits for an event which only the client can set must not block this thread. */
 static void
 serve_begin(struct vg_serve_call *call)
 {
@@ -176,7 +176,7 @@ serve_begin(struct vg_serve_call *call)
     serve_free(call);
 }
 
-/* Takes data for which there is no room off the link. */
+/* Discards the data on the link if there is no space for it. */
 static bool
 serve_skip_data(struct vg_serve *serve, size_t size)
 {
@@ -190,7 +190,7 @@ serve_skip_data(struct vg_serve *serve, size_t size)
     return true;
 }
 
-/* The data of a message, or where the client has them, or room for those of the answer. */
+/* Finds the data of a message: received, in the client's area, or space for the answer's data. */
 static bool
 serve_receive_data(struct vg_serve_call *call)
 {
@@ -223,7 +223,7 @@ serve_receive_data(struct vg_serve_call *call)
     return true;
 }
 
-/* One message as a whole; NULL: there is none any more. */
+/* Receives one complete message. Returns NULL if there are no more. */
 static struct vg_serve_call *
 serve_receive(struct vg_serve *serve)
 {
@@ -309,7 +309,7 @@ vg_serve_begin(struct vg_wire_link *link, const struct vg_serve_limits *limits)
     pthread_mutex_init(&serve->lock, NULL);
     pthread_mutex_init(&serve->lent.lock, NULL);
     vg_cl_gate_begin(); /* before there are threads */
-    /* The vendor's library is loaded from here on. */
+    /* The vendor's library is loaded after this point. */
     if (limits->turns >= 0 && !vg_serve_watch_begin(serve)) {
         vg_cl_say("cannot start the thread that watches a client's process");
         return NULL;
@@ -343,7 +343,7 @@ vg_serve_run(struct vg_serve *serve)
         vg_serve_pinned_look(serve);
         serve_begin(call);
         call = serve_receive(serve);
-        /* A second hello would set up again what stays as it is. */
+        /* A second hello would set up again what must not change. */
         ok = !call || call->head.op != VG_WIRE_OP_HELLO;
         if (!ok)
             vg_cl_say("a client sent an invalid message: a second hello");

@@ -10,7 +10,7 @@
 #include "opencl/serve/private.h"
 #include "opencl/serve/turn.h"
 
-#define SIGN_TEXT_MAX 4096 /* bytes of a device's name, and of options */
+#define SIGN_TEXT_MAX 4096 /* maximum size of a device name, and of options, in bytes */
 
 static void
 sign_add_device(struct vg_sha256 *hash, cl_device_id device, cl_device_info param)
@@ -53,7 +53,7 @@ sign_digest_options(cl_program program, cl_device_id device, unsigned char diges
     vg_sha256_end(&hash, digest);
 }
 
-/* What the proxy signs: all but the signature. */
+/* Writes what the proxy signs: everything except the signature. */
 static void
 sign_digest(const unsigned char *binary, size_t size, const struct vg_signed *end,
             unsigned char digest[VG_SHA256_SIZE])
@@ -83,7 +83,7 @@ vg_serve_sign(struct vg_serve *serve, cl_program program, cl_device_id device,
     sign_digest_device(device, end.device);
     sign_digest_options(program, device, end.options);
     sign_digest(binary, size, &end, digest);
-    /* Without the proxy, the binary is handed out as one that will not be accepted. */
+    /* Without the proxy, the binary is returned as one that will not be accepted. */
     if (!vg_serve_turn_sign(serve->turn, digest, end.mac))
         memset(end.mac, 0, sizeof end.mac);
     memcpy(binary + size, &end, sizeof end);

@@ -24,21 +24,22 @@
 #define TURN_US INT64_C(1000) /* in ns */
 #define TURN_MS (1000 * TURN_US)
 
-/* So often at most the proxy is asked whether it is there. */
+/* The minimum interval of the queries whether the proxy exists. */
 #define TURN_BEAT (900 * TURN_MS)
 
-/* As long as no command comes for less, the client may just be thinking of the next one. */
+/* If no command has come for less than this, the client may just be computing the next one. */
 #define TURN_GRACE (500 * TURN_US)
 
-/* What waits for the program longer than this does not hold the device. */
+/* Commands that wait for the program longer than this do not hold the device. */
 #define TURN_PARK (100 * TURN_MS)
 
-/* How much the device may have to do before it is waited for: while others wait, and else. */
+/* How much work the device may have before this side waits for it: while others wait, and
+ * otherwise. */
 #define TURN_AHEAD_SHARED (20 * TURN_MS)
 #define TURN_AHEAD_ALONE  (1000 * TURN_MS)
 #define TURN_DEPTH_MAX    256
 #define TURN_DEPTH_FIRST  16
-#define TURN_SHARED_FOR   (2000 * TURN_MS) /* after it was asked back */
+#define TURN_SHARED_FOR   (2000 * TURN_MS) /* after it was requested back */
 
 struct vg_serve_turn {
     struct vg_serve *serve;
@@ -47,20 +48,20 @@ struct vg_serve_turn {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool has, wants;
-    bool is_closed; /* it has it, and nothing more may begin */
+    bool is_closed; /* it has the device, and nothing more may start */
     bool is_returning;
-    bool is_alone; /* the proxy is gone: nobody says whose turn it is, and nobody is kept waiting */
+    bool is_alone; /* the proxy no longer exists: nothing schedules turns or makes clients wait */
     unsigned n_in, n_waiting;
-    uint64_t n_commands; /* ever */
-    /* since the device was seen to be idle */
+    uint64_t n_commands; /* in total */
+    /* since the device was last idle */
     unsigned n_since, depth;
     unsigned n_behind, depth_most; /* since all the program's events were set */
     int64_t since;
     uint64_t drain_asked, drain_done;
-    int64_t asked, parked; /* when, last; 0: not */
-    unsigned n_unheard;    /* how often the proxy was asked whether it is there, and said nothing */
-    int64_t beat;          /* when, last */
-    pthread_mutex_t signing; /* taken before the other one */
+    int64_t asked, parked;   /* time of the last request; 0: none */
+    unsigned n_unheard;      /* number of successive queries that the proxy has not answered */
+    int64_t beat;            /* time of the last query */
+    pthread_mutex_t signing; /* taken before the other lock */
     bool is_signed;          /* the proxy has answered with: */
     unsigned char mac[VG_SHA256_SIZE];
 };
@@ -70,7 +71,7 @@ turn_say(const struct vg_serve_turn *turn, char what)
 {
     ssize_t n = send(turn->fd, &what, 1, MSG_NOSIGNAL);
 
-    (void)n; /* that the proxy is gone, turn_listen() sees */
+    (void)n; /* turn_listen() detects that the proxy no longer exists */
 }
 
 static void
@@ -116,7 +117,7 @@ turn_run_drains(void *data)
     return NULL;
 }
 
-/* With the lock. */
+/* Called under the lock. */
 static uint64_t
 turn_ask_drain(struct vg_serve_turn *turn)
 {
@@ -125,7 +126,8 @@ turn_ask_drain(struct vg_serve_turn *turn)
     return turn->drain_asked;
 }
 
-/* The device has got as much as it may have: waits, and learns how much that was. With the lock. */
+/* Waits until the device has processed its maximum amount of work, and learns how much that was.
+ * Called under the lock. */
 static void
 turn_throttle(struct vg_serve_turn *turn)
 {
@@ -142,7 +144,7 @@ turn_throttle(struct vg_serve_turn *turn)
     turn->n_since = 0;
 }
 
-/* With the lock. */
+/* Called under the lock. */
 static void
 turn_want(struct vg_serve_turn *turn)
 {
@@ -152,8 +154,9 @@ turn_want(struct vg_serve_turn *turn)
     turn_say(turn, VG_TURN_WANT);
 }
 
-/* Waits for whatever changes, or for a second, in which the proxy is asked whether it is there.
- * Where this process was stopped along with the proxy, that is one second, too. With the lock. */
+/* Waits for any change, or for a second, after which it queries whether the proxy exists. A time
+ * for which this process was stopped together with the proxy counts as one second, too. Called
+ * under the lock. */
 static void
 turn_await(struct vg_serve_turn *turn)
 {
@@ -180,13 +183,14 @@ vg_serve_turn_enter(struct vg_serve_turn *turn, unsigned op)
     pthread_mutex_lock(&turn->lock);
     turn->n_waiting++;
     for (;;) {
-        /* What cannot be waited for, as only the program can set it, may not grow without end. */
+        /* Commands that only the program can unblock are limited, because they cannot be waited
+         * for. */
         if (turn->n_behind >= turn->depth_most && op != VG_WIRE_OP_SetUserEventStatus) {
             turn->n_waiting--;
             pthread_mutex_unlock(&turn->lock);
             return false;
         }
-        /* What those that hold the device wait for goes before its end. */
+        /* Events for which commands on the device wait may be set until the turn ends. */
         if (turn->has && (!turn->is_closed || op == VG_WIRE_OP_SetUserEventStatus)) {
             if (turn->n_since < turn->depth || vg_cl_user_events_n)
                 break;
@@ -222,7 +226,8 @@ vg_serve_turn_leave(struct vg_serve_turn *turn, unsigned op)
 
 /* ---- what the proxy says ---- */
 
-/* Waits up to UNTIL for a message of the proxy, which is returned, or for anything else: 0. */
+/* Waits until UNTIL for a message of the proxy, which is returned, or for any other change, for
+ * which it returns 0. */
 static char
 turn_listen(struct vg_serve_turn *turn, int64_t until)
 {
@@ -265,7 +270,7 @@ turn_listen(struct vg_serve_turn *turn, int64_t until)
     return heard.said;
 }
 
-/* With the lock. */
+/* Called under the lock. */
 static void
 turn_give_back(struct vg_serve_turn *turn)
 {
@@ -285,7 +290,8 @@ turn_end_if_late(const struct vg_serve_turn *turn, int64_t since)
         vg_serve_end(turn->serve, VG_WIRE_LONG, (unsigned)(turn->max_kernel / (1000 * TURN_MS)));
 }
 
-/* Gives the device back when all is done; only if nothing comes any more, unless IS_ASKED. */
+/* Returns the device when all commands are done. Unless IS_ASKED, only if no further command
+ * comes. */
 static void
 turn_return(struct vg_serve_turn *turn, bool is_asked)
 {

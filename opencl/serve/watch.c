@@ -24,20 +24,20 @@
 
 #define WATCH_SECOND INT64_C(1000000000)
 
-/* For how long what the program has sent before its end may still be looked at. */
+/* How long messages that the program sent before its end may still be processed. */
 #define WATCH_GRACE (2 * WATCH_SECOND)
 
-#define WATCH_CRASH_S 2     /* for which the program may be told of a crash */
-#define WATCH_STACK   65536 /* bytes for that: a compiler may have used up its own */
+#define WATCH_CRASH_S 2     /* time to report a crash to the program */
+#define WATCH_STACK   65536 /* bytes of stack for that: a compiler may have used up its own */
 
 struct vg_serve_watch {
     struct vg_serve *serve;
     int wake;              /* an eventfd */
-    _Atomic int64_t began; /* when the build that is being done began; 0: none is */
-    _Atomic int64_t cpu;   /* CPU time of this process then, in ns */
+    _Atomic int64_t began; /* start of the build in progress; 0: none */
+    _Atomic int64_t cpu;   /* CPU time of this process at that time, in ns */
     atomic_bool is_asleep; /* until it is woken, or the link changes */
-    int statm;             /* of this process, where its memory is told; -1: it is not limited */
-    _Atomic unsigned op;   /* of the last call */
+    int statm;             /* descriptor of this process's statm; -1: memory is not limited */
+    _Atomic unsigned op;   /* op of the last call */
 };
 
 /* ---- the end ---- */
@@ -81,7 +81,7 @@ watch_check_build(struct vg_serve_watch *watch)
 
 /* ---- the thread ---- */
 
-/* Waits until something may have changed. Sessions beat each second anyway. */
+/* Waits until something may have changed. Sessions send heartbeats each second anyway. */
 static void
 watch_wait(struct vg_serve_watch *watch, bool is_over)
 {
@@ -110,7 +110,7 @@ watch_run(void *data)
         watch_wait(watch, over);
         if (!over && vg_wire_link_is_over(watch->serve->link))
             over = vg_cl_now();
-        /* The vendor's library is at something, and nobody wants it any more. */
+        /* The vendor's library is busy, but the program has ended. */
         if (over && vg_cl_now() - over >= WATCH_GRACE)
             _exit(EXIT_SUCCESS);
         watch_check_build(watch);
@@ -128,8 +128,8 @@ static struct vg_serve_watch *watch_of_crash;
 static atomic_int watch_crash;
 static atomic_bool watch_is_told;
 
-/* Ends the process by the signal. The first process of a PID namespace ignores its own signals: it
- * ends with the status that a shell gives to such an end. */
+/* Ends the process with the signal. The first process of a PID namespace ignores its own signals.
+ * It exits with the status that a shell uses for such an end. */
 static _Noreturn void
 watch_die(void)
 {
@@ -140,7 +140,7 @@ watch_die(void)
     _exit(128 + crash);
 }
 
-/* The program cannot be told, as somebody has a lock for ever. */
+/* The program cannot be notified, because a thread holds a lock indefinitely. */
 static void
 watch_on_alarm(int number)
 {
@@ -155,7 +155,7 @@ watch_on_crash(int number)
     char why[128];
     int none = 0;
 
-    /* Other threads wait for the end. */
+    /* Other threads wait for the end of the process. */
     while (!atomic_compare_exchange_strong(&watch_crash, &none, number) && !watch_is_told) {
         none = 0;
         pause();
@@ -172,8 +172,8 @@ watch_on_crash(int number)
     watch_die();
 }
 
-/* Compilers have handlers of their own, which they may set at any time. This one replaces them:
- * after LLVM's, abort() ends the first process of a PID namespace by another signal. */
+/* Replaces handlers of compilers, which they may set at any time: after LLVM's, abort() ends the
+ * first process of a PID namespace with another signal. */
 static void
 watch_set_handlers(void)
 {
@@ -197,7 +197,7 @@ watch_crashes(struct vg_serve_watch *watch)
 
 /* ---- calls ---- */
 
-/* Whether OP may have the vendor's compiler at work. */
+/* Returns whether OP may use the vendor's compiler. */
 static bool
 watch_may_build(unsigned op)
 {
@@ -220,9 +220,9 @@ watch_may_build(unsigned op)
     }
 }
 
-/* RLIMIT_DATA counts private memory and no address space, of which NVIDIA's library reserves more
- * than the machine has. It holds during builds alone, as what a device of processors has of memory
- * is this memory, too, and PoCL's is smaller where it is limited for good. */
+/* Limits RLIMIT_DATA, which counts private memory and not address space. NVIDIA's library reserves
+ * more of the latter than the machine has memory. The limit only applies during builds: a CPU
+ * device's memory is also private, and PoCL reduces it if it is permanently limited. */
 static void
 watch_limit_memory(const struct vg_serve_watch *watch, uint64_t most)
 {

@@ -9,7 +9,7 @@
 #include "opencl/track/calls.h"
 #include "opencl/track/know.h"
 
-/* With the lock held, or by the only thread that has the program. */
+/* Called under the lock, or by the only thread that has the program. */
 static void
 binaries_drop(struct vg_cl_program *program)
 {
@@ -50,7 +50,7 @@ vg_cl_binaries_keep(struct vg_cl_object *object, const size_t *sizes,
     vg_cl_unlock();
 }
 
-/* The sizes that are told are those of the vendor's object that there is now. */
+/* The reported sizes are those of the vendor's present object. */
 static cl_int
 binaries_tell_sizes(struct vg_cl_object *object, size_t size, void *value, size_t *size_ret)
 {
@@ -67,7 +67,7 @@ binaries_tell_sizes(struct vg_cl_object *object, size_t size, void *value, size_
     return result;
 }
 
-/* Returns false where none are kept. */
+/* Returns false if none are stored. */
 static bool
 binaries_tell_kept(struct vg_cl_program *program, size_t size, unsigned char **lists,
                    size_t *size_ret, cl_int *result)

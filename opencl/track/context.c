@@ -90,8 +90,8 @@ vg_cl_CreateSubDevices(struct vg_cl_object *in_device,
 
 /* ---- contexts ---- */
 
-/* The platform among PROPERTIES becomes the vendor's in COPY; what would tie the context to another
- * API is refused. */
+/* Replaces the platform in PROPERTIES with the vendor's in COPY. Refuses properties that would
+ * connect the context to another API. */
 static cl_int
 context_translate(const struct vg_cl_track *track, cl_context_properties *copy)
 {
@@ -144,8 +144,8 @@ context_has_device(const struct vg_cl_context *ctx, const struct vg_cl_object *d
     return false;
 }
 
-/* Takes the whole devices for their parts, where the vendor does so, as PoCL: it says that the
- * context has as many. What it says of programs then is of those. */
+/* Replaces sub-devices with whole devices, if the vendor does so, like PoCL: it reports that the
+ * context has as many. Its data about programs is then that of the whole devices. */
 static void
 context_take_devices(struct vg_cl_object *context)
 {
@@ -286,7 +286,7 @@ vg_cl_CreateCommandQueueWithProperties(struct vg_cl_object *context, struct vg_c
         return NULL;
     queue->queue.n_properties = vg_cl_count_pairs((const intptr_t *)properties);
     queue->queue.properties = vg_cl_copy(properties, queue->queue.n_properties, sizeof *properties);
-    /* A queue of the device's own is not offered: what it has to do cannot be asked for. */
+    /* A device queue is not offered, because its commands cannot be queried. */
     bool is_on_device = false;
     for (cl_uint i = 0; i + 1 < queue->queue.n_properties; i += 2)
         if (properties[i] == CL_QUEUE_PROPERTIES && (properties[i + 1] & CL_QUEUE_ON_DEVICE))

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* Those that ended well before the vendor's events were let go are not waited for. */
+/* Does not wait for events that succeeded before the vendor's events were released. */
 static cl_int
 enqueue_translate(struct vg_cl_enqueue *e, cl_uint n, struct vg_cl_object *const *list)
 {
@@ -65,14 +65,14 @@ vg_cl_enqueue_end(struct vg_cl_enqueue *e, cl_int result, cl_command_type comman
     return result;
 }
 
-/* A kernel may write by a pointer to what is const, if it makes another one of it; but not where
+/* Returns whether a kernel may write to memory. It may cast a pointer to const, but cannot write if
  * nothing may write to the memory. */
 static bool
 enqueue_is_const(const struct vg_cl_object *mem)
 {
     const cl_mem_flags access = CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY;
 
-    /* A part has its whole's access unless it is given another. */
+    /* A sub-buffer has its parent's access flags unless it has its own. */
     while (!(mem->mem.flags & access) && mem->mem.parent)
         mem = mem->mem.parent;
     return (mem->mem.flags & access) == CL_MEM_READ_ONLY;
@@ -83,7 +83,7 @@ enqueue_written_by(const struct vg_cl_kernel *kernel)
 {
     for (cl_uint i = 0; i < kernel->n_args; i++) {
         const struct vg_cl_arg *arg = &kernel->args[i];
-        /* Where nothing is known of an argument, a number may have been taken for any object. */
+        /* If the argument is unknown, a number may have been taken for any object. */
         if (arg->kind == VG_CL_ARG_OBJECT && !arg->is_read && arg->object->id == arg->id &&
             arg->object->type == VG_CL_MEM && !(arg->is_const && enqueue_is_const(arg->object)))
             vg_cl_written(arg->object);

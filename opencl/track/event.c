@@ -97,7 +97,7 @@ vg_cl_SetUserEventStatus(struct vg_cl_object *event, cl_int execution_status)
     cl_int result = event->track->cl->clSetUserEventStatus(event->real, execution_status);
     if (result != CL_SUCCESS)
         return result;
-    /* NVIDIA's takes another status of one that is set. */
+    /* NVIDIA's library accepts another status for an event that is already set. */
     vg_cl_lock();
     bool is_first = event->event.status > CL_COMPLETE;
     if (is_first)

@@ -22,7 +22,7 @@ extract_pause(void)
 
 /* ---- coming to rest ---- */
 
-/* Asks by a marker first, as clFinish() cannot be left again. */
+/* Polls a marker first, because clFinish() cannot be interrupted. */
 static bool
 extract_finish_queue(struct vg_cl_switch *s, const struct vg_cl_object *queue)
 {
@@ -45,8 +45,7 @@ extract_finish_queue(struct vg_cl_switch *s, const struct vg_cl_object *queue)
             is_over = vg_cl_is_over(s);
         }
     }
-    /* Everything is done by now: what this waits for is that the vendor's threads let go of the
-     * queue. */
+    /* Everything is done by now. This waits until the vendor's threads release the queue. */
     if (!is_over)
         cl->clFinish(queue->real);
     cl->clReleaseEvent(marker);
@@ -70,7 +69,7 @@ vg_cl_drain(struct vg_cl_switch *s)
 {
     unsigned before;
 
-    /* A function that was called may have put new commands into a queue. */
+    /* A callback may have enqueued new commands. */
     do {
         before = vg_cl_callbacks_done;
         if (!extract_finish_queues(s))
@@ -111,8 +110,7 @@ extract_mem(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct vg_cl_co
 
 /* ---- programs and events ---- */
 
-/* Binaries spare the compiler where the device is the same; and the program may have been told of
- * them. */
+/* Binaries avoid compilation if the device is the same, and the program may know their sizes. */
 static void
 extract_program(struct vg_cl_writer *writer, struct vg_cl_object *object)
 {
@@ -146,13 +144,13 @@ extract_program(struct vg_cl_writer *writer, struct vg_cl_object *object)
     free(sizes);
 }
 
-/* Keeps what the vendor is asked for once it is gone. */
+/* Stores the vendor's data that is needed after the vendor is unloaded. */
 static void
 extract_keep_logs(struct vg_cl_object *object)
 {
     struct vg_cl_program *program = object->program;
 
-    /* Those of a build before the last stop are still right if it was not built again. */
+    /* Data from before the last stop is still right if the program was not built again. */
     if (!object->real || program->step == VG_CL_PROGRAM_MADE ||
         (program->is_remade && program->logs))
         return;
@@ -172,7 +170,7 @@ extract_keep_logs(struct vg_cl_object *object)
     }
 }
 
-/* One whose status is not known would be waited for without end where it goes. */
+/* An event with an unknown status would be waited for indefinitely after the switch. */
 static bool
 extract_event(struct vg_cl_switch *s, struct vg_cl_object *event)
 {
@@ -232,8 +230,8 @@ extract_all_of(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct vg_cl
     return true;
 }
 
-/* NVIDIA's does not let a context go as long as an event is not set that a program was to set.
- * Nothing waits for it any more: commands and callbacks that do have refused the stop. */
+/* NVIDIA's library does not release a context as long as one of the program's user events is not
+ * set. Nothing waits for it any more: commands and callbacks that do have prevented the stop. */
 static void
 extract_set_event(const struct vg_cl_object *event)
 {
@@ -241,8 +239,8 @@ extract_set_event(const struct vg_cl_object *event)
         event->track->cl->clSetUserEventStatus(event->real, CL_COMPLETE);
 }
 
-/* PoCL never frees memory that is released while it is mapped. What is mapped here lies with the
- * program, and stays. */
+/* PoCL never frees memory that is released while it is mapped. What is mapped here is the program's
+ * memory, and remains. */
 static void
 extract_unmap_all(void)
 {
@@ -261,7 +259,7 @@ extract_unmap_all(void)
         copier.cl->clReleaseCommandQueue(copier.queue);
 }
 
-/* Who is made last goes first. */
+/* Releases objects in reverse order of creation. */
 void
 vg_cl_release_all(void)
 {
@@ -271,7 +269,7 @@ vg_cl_release_all(void)
 
     extract_unmap_all();
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        /* Parts of memory go before the whole. */
+        /* Release sub-buffers before their parents. */
         bool parts_only = order[i] == VG_CL_MEM && order[i + 1] == VG_CL_MEM;
         for (struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o))
             if (o->type == order[i] && !(parts_only && !o->mem.parent) &&
@@ -283,7 +281,7 @@ vg_cl_release_all(void)
     }
 }
 
-/* What cannot be carried is said before anything is changed. */
+/* Refuses what cannot be moved before anything is changed. */
 static bool
 extract_can(struct vg_cl_switch *s)
 {
@@ -333,7 +331,7 @@ vg_cl_extract(struct vg_cl_switch *s, struct vg_cl_writer *writer)
         copier.cl->clReleaseCommandQueue(copier.queue);
     if (ok && !vg_cl_writer_finish(writer))
         ok = vg_cl_fail(s, "the space for the program's state is full");
-    /* What was asked of a proxy whose link is broken was not answered then. */
+    /* If a proxy's link broke, its queries were not answered. */
     ok = ok && !vg_cl_is_over(s);
     if (ok)
         vg_cl_release_all();

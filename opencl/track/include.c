@@ -15,20 +15,20 @@
 #define INCLUDE_FOLDERS_MAX 64
 #define INCLUDE_FILES_MAX   1024
 #define INCLUDE_BLANK       " \t\v\f"
-/* What messages of the compiler call the program's own source. */
+/* The compiler's name for the program's own source in messages. */
 #define INCLUDE_MAIN "program.cl"
 
 struct include_file {
     char *path;
-    bool is_once;      /* it says #pragma once */
+    bool is_once;      /* it contains #pragma once */
     bool is_guarded;   /* as long as it is being read, including it again has no effect */
-    unsigned n_within; /* how often it is being read */
+    unsigned n_within; /* nesting depth of the present read */
 };
 
 struct include_job {
     char *folders[INCLUDE_FOLDERS_MAX];
     unsigned n_folders;
-    const char *const *names; /* of header programs */
+    const char *const *names; /* names of header programs */
     unsigned n_names;
     struct include_file files[INCLUDE_FILES_MAX];
     unsigned n_files;
@@ -38,12 +38,12 @@ struct include_job {
     bool has_failed;
 };
 
-/* A line of a file, and what it includes. */
+/* A line of a file, and the file that it includes. */
 struct include_line {
     const char *at;
-    size_t size;    /* with its end */
-    char *name;     /* owned; NULL: nothing */
-    bool is_quoted; /* "...", else <...> */
+    size_t size;    /* including its end */
+    char *name;     /* owned; NULL: none */
+    bool is_quoted; /* "...", otherwise <...> */
 };
 
 static bool include_is_forbidden;
@@ -84,7 +84,7 @@ include_put_text(struct include_job *job, const char *text)
     include_put(job, text, strlen(text));
 }
 
-/* Says which line of which file comes next. */
+/* Writes which line of which file comes next. */
 static void
 include_put_place(struct include_job *job, unsigned long line, const char *path)
 {
@@ -102,7 +102,7 @@ include_put_place(struct include_job *job, unsigned long line, const char *path)
 
 /* ---- lines ---- */
 
-/* Follows comments and literals through a line. *IN_COMMENT: whether a comment goes on. */
+/* Follows comments and literals through a line. *IN_COMMENT is whether a comment continues. */
 static void
 include_follow(const char *at, const char *end, bool *in_comment)
 {
@@ -143,7 +143,7 @@ include_skip(const char *at, const char *end)
     }
 }
 
-/* Returns what comes after a directive's name, or NULL if the line is no such directive. */
+/* Returns what comes after a directive's name, or NULL if the line is not this directive. */
 static const char *
 include_after(const char *at, const char *end, const char *directive)
 {
@@ -159,7 +159,7 @@ include_after(const char *at, const char *end, const char *directive)
     return include_skip(at + size, end);
 }
 
-/* Reads the name of the file that a line includes, if it includes one. */
+/* Extracts the name of the file that a line includes, if there is one. */
 static void
 include_read_name(struct include_line *line)
 {
@@ -183,7 +183,7 @@ include_line_end(const char *at)
 
 /* ---- files ---- */
 
-/* Reads a file. Returns NULL if there is none, or if it is no text. To be freed. */
+/* Reads a file. Returns NULL if there is none, or it is not text. The caller frees the text. */
 static char *
 include_read(const char *path)
 {
@@ -211,7 +211,7 @@ include_read(const char *path)
     return text;
 }
 
-/* Whether a line says #pragma once. It means nothing where its file was put into another. */
+/* Returns whether a line contains #pragma once, which has no effect in an expanded file. */
 static bool
 include_is_once(const char *at, const char *end)
 {
@@ -220,7 +220,7 @@ include_is_once(const char *at, const char *end)
     return word && (size_t)(end - word) >= 4 && memcmp(word, "once", 4) == 0;
 }
 
-/* Learns whether a file has #pragma once, or begins with #ifndef and #define. */
+/* Detects whether a file has #pragma once, or starts with #ifndef and #define. */
 static void
 include_look(struct include_file *file, const char *text)
 {
@@ -245,7 +245,7 @@ include_look(struct include_file *file, const char *text)
     file->is_guarded = file->is_guarded || n == 2;
 }
 
-/* Returns what is known of a file whose text this is, or NULL if there are too many. */
+/* Returns the record of a file with this text, or NULL if there are too many. */
 static struct include_file *
 include_file(struct include_job *job, const char *path, const char *text)
 {
@@ -267,7 +267,7 @@ include_file(struct include_job *job, const char *path, const char *text)
     return file;
 }
 
-/* Reads NAME in a folder, which is NULL for the working directory. Sets *PATH to where it is, which
+/* Reads NAME in a directory, which is NULL for the working directory. Sets *PATH to its path, which
  * the caller frees. */
 static char *
 include_try(const char *folder, const char *name, char **path)
@@ -286,7 +286,7 @@ include_try(const char *folder, const char *name, char **path)
     return text;
 }
 
-/* Finds the file that a line of FROM, which is NULL for the source, includes. Both are to be freed.
+/* Finds the file that a line of FROM includes. FROM is NULL for the source. The caller frees both.
  */
 static char *
 include_find(const struct include_job *job, const struct include_line *line, const char *from,
@@ -316,7 +316,7 @@ include_is_header(const struct include_job *job, const char *name)
 
 static void include_text(struct include_job *job, const char *text, const char *path);
 
-/* Puts a file in its place. */
+/* Writes a file in place of its include line. */
 static void
 include_put_file(struct include_job *job, const char *path, const char *text)
 {
@@ -349,7 +349,7 @@ include_put_file(struct include_job *job, const char *path, const char *text)
         include_put_text(job, "#endif\n");
 }
 
-/* Puts the file that a line includes, if it is there. Returns whether it is. */
+/* Writes the file that a line includes. Returns whether it exists. */
 static bool
 include_put_line(struct include_job *job, const char *at, const char *end, const char *from)
 {
@@ -370,7 +370,7 @@ include_put_line(struct include_job *job, const char *at, const char *end, const
     return is_there;
 }
 
-/* Puts all lines of a text, that of the file PATH; NULL: the source itself. */
+/* Writes all lines of a text from the file PATH, or the source itself if it is NULL. */
 static void
 include_text(struct include_job *job, const char *text, const char *path)
 {
@@ -396,7 +396,7 @@ include_text(struct include_job *job, const char *text, const char *path)
 
 /* ---- options ---- */
 
-/* Reads the next option without its quotes; "" at the end. */
+/* Reads the next option without its quotes, or "" at the end. */
 static const char *
 include_next_option(const char *at, char *option, size_t room)
 {

@@ -10,7 +10,7 @@
 #include "opencl/track/remake.h"
 #include "opencl/track/state.h"
 
-/* The objects by their ids, as the slots are not in their order. */
+/* Objects by id, because slots have another order. */
 struct inject_index {
     struct vg_cl_object **objects;
     size_t n;
@@ -152,7 +152,8 @@ inject_write(const struct vg_cl_object *mem, size_t size, const void *bytes)
     return error;
 }
 
-/* What the program has mapped in its own memory, the vendor has to have mapped, too. */
+/* Restores mappings: what the program has mapped in its own memory must also be mapped by the
+ * vendor. */
 static bool
 inject_map(struct vg_cl_switch *s, const struct vg_cl_object *mem)
 {
@@ -167,7 +168,7 @@ inject_map(struct vg_cl_switch *s, const struct vg_cl_object *mem)
         if (!queue)
             queue = cl->clCreateCommandQueue(mem->context->real, mem->context->ctx.devices[0]->real,
                                              0, &error);
-        /* What the program may be writing to is not read from the device again. */
+        /* Memory to which the program may be writing is not read from the device again. */
         cl_map_flags flags =
             map->flags & CL_MAP_WRITE ? CL_MAP_WRITE_INVALIDATE_REGION : map->flags;
         void *pointer =
@@ -244,7 +245,7 @@ inject_kernel(struct vg_cl_switch *s, struct vg_cl_object *kernel, struct vg_cl_
            vg_cl_fail(s, "kernel '%s' cannot be recreated: OpenCL error %d", state.name, error);
 }
 
-/* An event that is over stays without the vendor's, unless others may still wait for it to fail. */
+/* An event that is over has no vendor's event, unless others may still wait for it to fail. */
 static bool
 inject_event(struct vg_cl_switch *s, struct vg_cl_object *event, struct vg_cl_reader *content)
 {
@@ -264,7 +265,7 @@ inject_event(struct vg_cl_switch *s, struct vg_cl_object *event, struct vg_cl_re
 
 /* ---- all ---- */
 
-/* Memory that is a part of other memory, or a view of it, is made after the whole. */
+/* Creates memory that is a part of other memory, or a view of it, after the whole. */
 static bool
 inject_is_now(const struct vg_cl_object *object, int walk)
 {
@@ -308,7 +309,7 @@ inject_all_of(struct vg_cl_switch *s, const struct vg_cl_reader *start,
     return !reader.failed || vg_cl_fail(s, "the saved state is damaged");
 }
 
-/* Lists the programs that are not there. */
+/* Lists the programs that do not exist yet. */
 static bool
 inject_list_programs(struct vg_cl_switch *s, const struct vg_cl_reader *start,
                      const struct inject_index *index, struct vg_cl_rebuild *rebuild)
@@ -343,7 +344,7 @@ inject_types(struct vg_cl_switch *s, const struct vg_cl_reader *reader,
     return ok;
 }
 
-/* Memory is written while programs are built. */
+/* Writes memory while programs are built. */
 static bool
 inject_with_programs(struct vg_cl_switch *s, const struct vg_cl_reader *reader,
                      const struct inject_index *index)

@@ -11,7 +11,7 @@
 #include "opencl/track/rebuild.h"
 #include "opencl/track/remake.h"
 
-/* Makes the object of a kernel that the vendor made, which is released if there is no memory. */
+/* Creates the object for the vendor's kernel, which is released if there is no memory. */
 static struct vg_cl_object *
 kernel_wrap(struct vg_cl_object *program, cl_kernel real, cl_int *errcode_ret)
 {
@@ -107,7 +107,8 @@ vg_cl_arg_keep(struct vg_cl_arg *arg, size_t size, const void *value)
 
 /* ---- what a kernel's arguments are ---- */
 
-/* A kernel of a program that is built as the program wanted it shows what the vendor tells then. */
+/* A kernel of a program that is built with the program's own options shows what the vendor then
+ * reports. */
 static enum vg_cl_native
 kernel_ask_native(const struct vg_cl_object *kernel)
 {
@@ -127,7 +128,7 @@ kernel_ask_native(const struct vg_cl_object *kernel)
     return error == CL_KERNEL_ARG_INFO_NOT_AVAILABLE ? VG_CL_NATIVE_SILENT : VG_CL_NATIVE_TELLS;
 }
 
-/* Of a program that was linked, one kernel may tell and another one not. */
+/* If a program was linked, the data may be available for one kernel, but not for another. */
 static bool
 kernel_is_silent(struct vg_cl_object *kernel)
 {

@@ -7,7 +7,7 @@
 
 #include "opencl/track/program.h"
 
-/* Whether TYPE is a number or a vector, and no other name of a sampler's type. */
+/* Returns whether TYPE is a number or a vector, not another name of a sampler's type. */
 static bool
 kinds_is_number(const char *type)
 {
@@ -30,10 +30,10 @@ kinds_is_number(const char *type)
 struct kinds_spare {
     const cl_icd_dispatch *cl;
     cl_kernel kernel;
-    void *other; /* a handle of no memory and no sampler */
+    void *other; /* a handle that is neither memory nor a sampler */
 };
 
-/* A number has to have a value, which memory that is no image need not have. */
+/* A number needs a value, but memory that is not an image does not. */
 static bool
 kinds_has_value(const struct kinds_spare *spare, cl_uint i)
 {
@@ -41,7 +41,7 @@ kinds_has_value(const struct kinds_spare *spare, cl_uint i)
            CL_INVALID_ARG_VALUE;
 }
 
-/* For a number any value does, which does for an image or a sampler with few vendors. */
+/* A number accepts any value. With few vendors, an image or a sampler also does. */
 static bool
 kinds_takes_all(const struct kinds_spare *spare, cl_uint i)
 {
@@ -116,7 +116,7 @@ kinds_get_spare(const struct vg_cl_object *kernel, struct kinds_spare *spare)
             spare->cl->clCreateKernel(kernel->kernel.program->real, kernel->kernel.name, NULL);
 }
 
-/* The compiler does not tell whether it is a number. */
+/* The compiler does not report whether it is a number. */
 static enum vg_cl_declared
 kinds_look(const struct vg_cl_object *kernel, struct kinds_spare *spare, cl_uint i)
 {
@@ -127,7 +127,7 @@ kinds_look(const struct vg_cl_object *kernel, struct kinds_spare *spare, cl_uint
                                                               : VG_CL_DECLARED_OPAQUE;
 }
 
-/* A type with a name of the program's own is a number, or a sampler. */
+/* A type with the program's own name is a number, or a sampler. */
 static enum vg_cl_declared
 kinds_look_named(const struct vg_cl_object *kernel, struct kinds_spare *spare, cl_uint i)
 {
@@ -137,7 +137,7 @@ kinds_look_named(const struct vg_cl_object *kernel, struct kinds_spare *spare, c
                : VG_CL_DECLARED_UNKNOWN;
 }
 
-/* Notes what the compiler tells of an argument. Returns false if that is nothing. */
+/* Notes what the compiler reports about an argument. Returns false if that is nothing. */
 static bool
 kinds_ask_one(const struct vg_cl_object *object, struct kinds_spare *spare, cl_uint i)
 {
@@ -162,7 +162,7 @@ kinds_ask_one(const struct vg_cl_object *object, struct kinds_spare *spare, cl_u
         else if (strcmp(type, "sampler_t") != 0)
             arg->declared = (uint8_t)kinds_look_named(object, spare, i);
     }
-    /* By a name of the program's own it may be anything. */
+    /* With the program's own type name, it may be anything. */
     if (access != CL_KERNEL_ARG_ACCESS_NONE || address == CL_KERNEL_ARG_ADDRESS_GLOBAL ||
         address == CL_KERNEL_ARG_ADDRESS_CONSTANT)
         arg->takes = VG_CL_TAKES_MEM;

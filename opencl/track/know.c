@@ -58,7 +58,7 @@ know_error(struct vg_cl_answer *answer, cl_int error)
     return true;
 }
 
-/* Takes over COPY. */
+/* Takes COPY. */
 static bool
 know_copy(struct vg_cl_answer *answer, void *copy, size_t size)
 {
@@ -70,8 +70,8 @@ know_copy(struct vg_cl_answer *answer, void *copy, size_t size)
 
 /* ---- extensions ---- */
 
-/* Those that bring no functions of their own, and no memory or event of somebody else: what they
- * change is in the kernels, or in flags that are passed on. */
+/* Extensions without functions of their own, and without external memory or events: their effect is
+ * in kernels, or in flags that are passed on. */
 static const char *const carried[] = {
     "cl_khr_3d_image_writes",
     "cl_khr_byte_addressable_store",
@@ -144,7 +144,7 @@ know_filter_versions(cl_name_version *versions, size_t n)
     return left;
 }
 
-/* What the vendor says of a platform or device; to be freed. NULL: nothing. */
+/* Returns the vendor's data about a platform or device, or NULL. The caller frees it. */
 static void *
 know_ask(struct vg_cl_object *object, cl_uint param, size_t *size)
 {
@@ -187,7 +187,7 @@ know_versions(struct vg_cl_object *object, cl_uint param, struct vg_cl_answer *a
 
 /* ---- platforms and devices ---- */
 
-/* Returns where our mark begins at the end of TEXT, or NULL if it has none. */
+/* Returns where our mark starts at the end of TEXT, or NULL if it has none. */
 static char *
 know_find_mark(char *text)
 {
@@ -198,7 +198,7 @@ know_find_mark(char *text)
                : NULL;
 }
 
-/* Programs compare the name with their vendor's. That of an older proxy has the mark. */
+/* Programs compare the name with their vendor's. An older proxy's name has the mark. */
 static bool
 know_platform_name(struct vg_cl_object *platform, struct vg_cl_answer *answer)
 {
@@ -214,7 +214,7 @@ know_platform_name(struct vg_cl_object *platform, struct vg_cl_answer *answer)
     return know_copy(answer, name, strlen(name) + 1);
 }
 
-/* Behind the number, a version has a text of the vendor's own. That of a proxy has the mark. */
+/* The number in a version is followed by the vendor's own text. That of a proxy has the mark. */
 static bool
 know_platform_version(struct vg_cl_object *platform, struct vg_cl_answer *answer)
 {
@@ -343,7 +343,7 @@ know_count_maps(const struct vg_cl_object *mem)
     return n;
 }
 
-/* A sub-buffer has what it does not say itself from its parent. */
+/* A sub-buffer inherits the flags that it does not have itself. */
 static cl_mem_flags
 know_own_flags(const struct vg_cl_mem *mem)
 {
@@ -362,7 +362,7 @@ know_own_flags(const struct vg_cl_mem *mem)
     return flags | (mem->parent->mem.flags & place);
 }
 
-/* Some vendors add what stands for no access flag at all. */
+/* Some vendors add flags that mean no access flag at all. */
 static cl_mem_flags
 know_flags(const struct vg_cl_object *object)
 {
@@ -455,7 +455,7 @@ vg_cl_know_program(struct vg_cl_object *object, cl_program_info param, struct vg
     }
 }
 
-/* What the program said, from what the vendor was told. */
+/* Returns the program's flags from the vendor's. */
 static bool
 know_options(struct vg_cl_object *object, struct vg_cl_object *device, struct vg_cl_answer *answer)
 {

@@ -8,10 +8,10 @@
 struct leaving {
     struct leaving *next;
     const cl_icd_dispatch *cl;
-    cl_event end; /* the vendor's */
+    cl_event end; /* the vendor's event */
 };
 
-static struct leaving *leaving_all; /* under the lock of details */
+static struct leaving *leaving_all; /* protected by the lock of details */
 
 static bool
 leaving_is_done(const struct leaving *leaving)
@@ -23,7 +23,7 @@ leaving_is_done(const struct leaving *leaving)
     return status <= CL_COMPLETE;
 }
 
-/* Forgets those that are done. */
+/* Forgets completed ones. */
 static void
 leaving_sweep(void)
 {

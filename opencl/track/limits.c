@@ -8,7 +8,7 @@
 
 #include "opencl/track/know.h"
 
-#define LIMITS_TYPE 0 /* where the device's type is among the values */
+#define LIMITS_TYPE 0 /* index of the device's type among the values */
 
 enum limits_rule {
     LIMITS_AT_LEAST, /* the other device has as much or more */
@@ -63,7 +63,7 @@ vg_cl_limits_ask(struct vg_cl_limits *limits, const cl_icd_dispatch *cl, cl_devi
     limits->extensions = calloc(1, size + 1);
     if (limits->extensions)
         cl->clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS, size, limits->extensions, NULL);
-    /* The program was not told of others, nor is a proxy's client. */
+    /* The program does not know any others, nor does a proxy's client. */
     if (limits->extensions)
         vg_cl_know_filter(limits->extensions);
 }

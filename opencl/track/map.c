@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory that the program sees in its own: the vendor maps what lies in memory of the program or of
- * ours. What lies in the device is read into a shadow, and written back by unmapping, which is what
- * a vendor does with it as well; so the program's pointer stays when the vendor's object is made
- * again.
+ * Memory that the program maps: the vendor maps memory that is the program's or this library's.
+ * Memory in the device is read into a shadow, and unmapping writes it back, which vendors also do.
+ * The program's pointer thus remains valid when the vendor's object is created again.
  */
 #include "config.h"
 
@@ -17,7 +16,8 @@
 
 #define MAP_ALL (CL_MAP_READ | CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)
 
-/* Returns true if the vendor's own pointer stays: it points into memory that is not the vendor's.
+/* Returns true if the vendor's own pointer remains valid: it points to memory that is not the
+ * vendor's.
  */
 static bool
 map_is_in_place(const struct vg_cl_object *mem)
@@ -29,7 +29,7 @@ map_is_in_place(const struct vg_cl_object *mem)
     return !mem->mem.image == !root->mem.image && vg_cl_mem_is_in_place(root);
 }
 
-/* What the host may not read and write cannot be shadowed. */
+/* Memory that the host may not read and write cannot have a shadow. */
 static bool
 map_is_closed(const struct vg_cl_object *mem)
 {
@@ -46,7 +46,8 @@ map_check(const struct vg_cl_object *queue, const struct vg_cl_object *mem, cl_m
         return CL_INVALID_COMMAND_QUEUE;
     if (!mem)
         return CL_INVALID_MEM_OBJECT;
-    /* The standard has no use of reading or writing beside invalidating, but vendors bear it. */
+    /* The standard does not define reading or writing together with invalidating, but vendors
+     * accept it. */
     return flags & ~(cl_map_flags)MAP_ALL ? CL_INVALID_VALUE : CL_SUCCESS;
 }
 
@@ -71,7 +72,7 @@ map_forget(struct vg_cl_map *map)
     free(map);
 }
 
-/* Forgets it now, or when nobody writes to it any more. */
+/* Forgets it now, or when nothing writes to it any more. */
 static void
 map_leave(struct vg_cl_map *map)
 {
@@ -100,8 +101,8 @@ map_on_read(struct vg_cl_object *event, cl_int status, void *data)
     vg_cl_unuse(mem);
 }
 
-/* The vendor writes to a shadow which the program does not wait for: it stays until that is done,
- * also if the program releases MEM meanwhile. Ends the event unless that is the program's. */
+/* The vendor writes to a shadow without the program waiting: the shadow stays until that is done,
+ * even if the program releases MEM in the meantime. Ends the event unless it is the program's. */
 static void
 map_await_read(struct vg_cl_enqueue *e, struct vg_cl_object *mem, struct vg_cl_map *map,
                bool is_wanted)
@@ -125,14 +126,14 @@ map_keep(struct vg_cl_object *mem, struct vg_cl_map *map)
     map->next = mem->mem.maps;
     mem->mem.maps = map;
     vg_cl_unlock();
-    /* What the program writes in its own memory is there. */
+    /* What the program writes in its own memory is already there. */
     if ((!(map->flags & CL_MAP_READ) ||
          (map->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION))) &&
         !map_is_in_place(mem))
         vg_cl_written(mem);
 }
 
-/* The end of both kinds of mapping. */
+/* Ends both kinds of mapping. */
 static void *
 map_end(struct vg_cl_enqueue *e, struct vg_cl_object *mem, struct vg_cl_map *map, cl_int result,
         cl_command_type command, struct vg_cl_object **event, cl_int *errcode_ret)
@@ -217,7 +218,7 @@ map_read_image(struct vg_cl_enqueue *e, struct vg_cl_object *mem, struct vg_cl_m
         return CL_MAP_FAILURE;
     if (!blocking)
         e->event = &e->real;
-    /* Also when all of it is to be written anew: this checks the region. */
+    /* Also if everything will be overwritten, because this checks the region. */
     return e->cl->clEnqueueReadImage(e->queue, mem->real, blocking, map->origin, map->region,
                                      map->row_pitch,
                                      is_flat_array || map->region[2] > 1 ? map->slice_pitch : 0,
@@ -317,7 +318,7 @@ map_write(struct vg_cl_enqueue *e, struct vg_cl_object *mem, const struct vg_cl_
         map->pointer, e->n, e->list, &e->real);
 }
 
-/* The shadow is there until the command has read it, so that an event is needed in any case. */
+/* The shadow must exist until the command has read it, so an event is always needed. */
 static cl_int
 map_unmap_shadow(struct vg_cl_enqueue *e, struct vg_cl_object *mem, struct vg_cl_map *map,
                  struct vg_cl_object **event)

@@ -23,7 +23,7 @@ vg_cl_mem_bytes(void)
     return atomic_load_explicit(&memory_bytes, memory_order_relaxed);
 }
 
-/* Counts what the vendor has for a new object, and what an image takes there. */
+/* Counts the vendor's memory for a new object, including an image's actual size. */
 static void
 memory_count(struct vg_cl_object *mem)
 {
@@ -61,7 +61,7 @@ memory_end(struct vg_cl_mem_end *end)
     free(end);
 }
 
-/* The vendor has let go of a memory object: because it is over, or only to be made again. */
+/* The vendor has released a memory object, either finally or only to create it again. */
 static void CL_CALLBACK
 memory_on_end(cl_mem real, void *data)
 {
@@ -75,7 +75,7 @@ memory_on_end(cl_mem real, void *data)
     vg_cl_in_callback--;
 }
 
-/* Tells the vendor, if anybody wants to know, to say when it has let go of MEM. */
+/* Requests a notification from the vendor when it has released MEM, if any is needed. */
 static cl_int
 memory_watch(struct vg_cl_object *mem)
 {
@@ -146,8 +146,8 @@ vg_cl_SetMemObjectDestructorCallback(struct vg_cl_object *memobj, vg_cl_mem_noti
 
 /* ---- creation ---- */
 
-/* Memory that the vendor would place where the program can see it lies in ours instead: what the
- * program has mapped keeps its address when the vendor's object is made again. */
+/* Memory that the vendor would place where the program can see it is in our memory instead: what
+ * the program has mapped keeps its address when the vendor's object is created again. */
 static bool
 memory_takes_own(struct vg_cl_object *mem, void *first)
 {
@@ -195,7 +195,7 @@ memory_make_image(struct vg_cl_object *mem, cl_mem_flags flags, void *first, boo
 
     desc.mem_object = vg_cl_real(mem->mem.parent);
     if (is_back && !first) {
-        /* The pitches were those of the memory that the program began with. */
+        /* The pitches were those of the memory with which the program started. */
         desc.image_row_pitch = mem->mem.parent ? desc.image_row_pitch : 0;
         desc.image_slice_pitch = 0;
     }
@@ -383,7 +383,7 @@ vg_cl_CreateImage3D(struct vg_cl_object *context, cl_mem_flags flags,
 
 /* ---- commands with lists of memory ---- */
 
-/* The vendor's handles of N objects of LIST; NULL with *ERROR. To be freed. */
+/* Returns the vendor's handles of N objects of LIST, or NULL with *ERROR. The caller frees them. */
 static cl_mem *
 memory_reals(cl_uint n, struct vg_cl_object *const *list, cl_int *error)
 {

@@ -28,7 +28,7 @@ object_slot(uint64_t number)
     return (struct vg_cl_object *)(vg_cl_slots + number * VG_CL_SLOT);
 }
 
-/* Address space alone: a page costs memory when it is first written to. */
+/* Reserves only address space: a page uses memory when it is first written to. */
 static bool
 object_reserve(void)
 {
@@ -174,7 +174,7 @@ vg_cl_retain(struct vg_cl_object *object, cl_int invalid)
 cl_int
 vg_cl_release(struct vg_cl_object *object, cl_int invalid)
 {
-    /* An object that only others still use is not the program's any more. */
+    /* An object that only other objects still use no longer belongs to the program. */
     if (!object || atomic_load_explicit(&object->refs, memory_order_relaxed) == 0)
         return invalid;
     atomic_fetch_sub_explicit(&object->refs, 1, memory_order_relaxed);
@@ -198,7 +198,7 @@ void
 vg_cl_objects_hold(void)
 {
     pthread_mutex_lock(&details_lock);
-    /* Others may take them in the other order. */
+    /* Other threads may take them in the other order. */
     while (pthread_mutex_trylock(&slots_lock) != 0) {
         pthread_mutex_unlock(&details_lock);
         sched_yield();

@@ -13,7 +13,7 @@
 #include "opencl/track/remake.h"
 #include "opencl/track/tell.h"
 
-#define PROGRAM_DEPTH_MAX 32 /* of libraries that were linked from libraries */
+#define PROGRAM_DEPTH_MAX 32 /* levels of libraries that were linked from libraries */
 
 /* ---- the end ---- */
 
@@ -99,7 +99,7 @@ program_set_devices(struct vg_cl_program *program, cl_uint n, struct vg_cl_objec
     return true;
 }
 
-/* The devices are DEVICES, or those of the context. */
+/* Sets the devices to DEVICES, or those of the context. */
 static struct vg_cl_object *
 program_new(struct vg_cl_object *context, enum vg_cl_program_kind kind, cl_uint n,
             struct vg_cl_object *const *devices, cl_int *errcode_ret)
@@ -122,7 +122,7 @@ program_new(struct vg_cl_object *context, enum vg_cl_program_kind kind, cl_uint 
     return vg_cl_made(object, CL_OUT_OF_HOST_MEMORY, errcode_ret);
 }
 
-/* One string of those of the program. */
+/* Returns one string of the program's. */
 static char *
 program_join(cl_uint count, const char **strings, const size_t *lengths)
 {
@@ -178,7 +178,7 @@ vg_cl_CreateProgramWithIL(struct vg_cl_object *context, const void *il, size_t l
     return vg_cl_made(object, error, errcode_ret);
 }
 
-/* The vendor's handles of N devices; NULL with *ERROR. To be freed. */
+/* Returns the vendor's handles of N devices, or NULL with *ERROR. The caller frees them. */
 static cl_device_id *
 program_reals(cl_uint n, struct vg_cl_object *const *devices, cl_int *error)
 {
@@ -285,8 +285,8 @@ program_is_same(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* Takes in the files that the source includes, of which HEADERS are none. A vendor that does not
- * see files gets a new program, made of the source with them. */
+/* Adds the files that the source includes, except for HEADERS. A vendor that cannot access files
+ * gets a new program with the expanded source. */
 static cl_int
 program_take_files(struct vg_cl_object *object, const char *options, cl_uint n,
                    const char **headers)
@@ -318,7 +318,7 @@ program_take_files(struct vg_cl_object *object, const char *options, cl_uint n,
     return CL_SUCCESS;
 }
 
-/* What a build, a compilation or a linking is given; notes it if it went well. */
+/* Stores the arguments of a build, a compilation or a linking, if it succeeded. */
 static cl_int
 program_keep_build(struct vg_cl_program *program, enum vg_cl_program_step step, const char *options,
                    cl_uint n_devices, struct vg_cl_object *const *devices, cl_uint n_inputs,
@@ -341,7 +341,7 @@ program_keep_build(struct vg_cl_program *program, enum vg_cl_program_step step, 
     return program->n_inputs == n_inputs ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
 }
 
-/* What was kept of the build before holds no longer. */
+/* Drops the data of the previous build. */
 static void
 program_is_new(struct vg_cl_program *program)
 {
@@ -349,8 +349,8 @@ program_is_new(struct vg_cl_program *program)
     vg_cl_binaries_forget(program);
 }
 
-/* The vendor builds at once, also if the program gave a function to be told: it is told here, after
- * which nothing of the vendor's calls back. */
+/* The vendor builds synchronously, even if the program passed a callback. It is called here, and
+ * afterwards the vendor calls nothing. */
 static void
 program_notify(struct vg_cl_object *program, cl_int result, vg_cl_program_notify notify,
                void *user_data)
@@ -388,7 +388,7 @@ vg_cl_BuildProgram(struct vg_cl_object *program, cl_uint num_devices,
     return result;
 }
 
-/* The vendor's handles of N programs; NULL with *ERROR. To be freed. */
+/* Returns the vendor's handles of N programs, or NULL with *ERROR. The caller frees them. */
 static cl_program *
 program_real_programs(cl_uint n, struct vg_cl_object *const *programs, cl_int *error)
 {
@@ -415,8 +415,8 @@ program_keep_names(struct vg_cl_program *program, cl_uint n, const char **names)
     return n == 0 || program->names ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
 }
 
-/* What a header was compiled with itself is kept for as long as what was compiled with it. A
- * program must not keep itself so, by way of whichever others. */
+/* A program keeps the headers with which it was compiled, and their headers. A program must not
+ * keep itself in this way, through any others. */
 static bool
 program_may_take(const struct vg_cl_object *program, cl_uint n, struct vg_cl_object *const *headers)
 {
@@ -466,7 +466,7 @@ vg_cl_CompileProgram(struct vg_cl_object *program, cl_uint num_devices,
     return result;
 }
 
-/* Whether inputs are not made of others that are made of others, and so on. */
+/* Returns whether the inputs are not nested too deeply. */
 static bool
 program_is_flat(cl_uint n, struct vg_cl_object *const *inputs)
 {
@@ -503,7 +503,7 @@ vg_cl_LinkProgram(struct vg_cl_object *context, cl_uint num_devices,
         if (error == CL_SUCCESS)
             error = program_keep_build(object->program, VG_CL_PROGRAM_BUILT, options, num_devices,
                                        device_list, num_input_programs, input_programs);
-        /* The vendor may make a program that could not be linked, whose log can be asked for. */
+        /* The vendor may create a program that could not be linked, whose log can be queried. */
         bool is_kept = error == CL_LINK_PROGRAM_FAILURE && object->real;
         object = vg_cl_made(object, is_kept ? CL_SUCCESS : error, errcode_ret);
         if (is_kept)

@@ -8,8 +8,8 @@
 
 #include "opencl/track/memory.h"
 
-#define CHUNK ((size_t)256 << 20) /* bytes that are read between two looks at the clock */
-#define PART  ((size_t)16 << 20)  /* bytes that are copied into the program's memory at once */
+#define CHUNK ((size_t)256 << 20) /* bytes that are read between two checks of the clock */
+#define PART  ((size_t)16 << 20)  /* bytes that are copied into the program's memory at a time */
 
 static size_t
 read_element(const struct vg_cl_object *image)
@@ -72,7 +72,7 @@ vg_cl_copier_get(struct vg_cl_copier *copier, const struct vg_cl_object *mem)
     return error == CL_SUCCESS && copier->queue;
 }
 
-/* What the host may not read is copied to a buffer that it may. */
+/* Copies memory that the host may not read to a buffer that it may read. */
 static cl_int
 read_closed(const struct vg_cl_copier *copier, const struct vg_cl_object *mem, const size_t *region,
             size_t offset, size_t size, unsigned char *to)
@@ -133,8 +133,8 @@ vg_cl_read_content(struct vg_cl_switch *s, const struct vg_cl_copier *copier,
 /* ---- memory that lies with the program ---- */
 
 /* Returns the end of the first part of ROOT, from *AT on, that the program has not mapped for
- * writing, and sets *AT to its begin. The program may write to the other parts at any time: it is
- * not stopped, only its calls are. */
+ * writing, and sets *AT to its start. The program may write to the other parts at any time: only
+ * its calls are stopped. */
 static size_t
 read_next_part(const struct vg_cl_object *root, size_t *at)
 {
@@ -159,7 +159,7 @@ read_next_part(const struct vg_cl_object *root, size_t *at)
     return moved ? read_next_part(root, at) : end;
 }
 
-/* Copies what the device has into those parts of the memory that it uses which are not mapped for
+/* Copies the device's contents to those parts of the object's memory that are not mapped for
  * writing. */
 static cl_int
 read_sync_parts(const struct vg_cl_copier *copier, const struct vg_cl_object *mem)
@@ -182,7 +182,7 @@ read_sync_parts(const struct vg_cl_copier *copier, const struct vg_cl_object *me
     return error;
 }
 
-/* Mapping and unmapping brings what the device has into the memory that the object uses. */
+/* Mapping and unmapping updates the memory that the object uses from the device. */
 static cl_int
 read_sync_whole(const struct vg_cl_copier *copier, const struct vg_cl_object *mem)
 {

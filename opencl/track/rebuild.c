@@ -12,7 +12,7 @@
 #include "opencl/track/state.h"
 #include "opencl/track/tell.h"
 
-#define THREADS_MAX 4 /* that build */
+#define THREADS_MAX 4 /* number of build threads */
 
 cl_program
 vg_cl_program_load(const struct vg_cl_track *track, cl_context context, cl_uint n,
@@ -55,7 +55,7 @@ rebuild_create_from(struct vg_cl_object *object, const size_t *sizes, const cl_u
     return error;
 }
 
-/* The program as it was before it was built. */
+/* Creates the program as it was before it was built. */
 static cl_int
 rebuild_create(struct vg_cl_object *object)
 {
@@ -99,7 +99,7 @@ vg_cl_rebuild_link(struct vg_cl_object *object, cl_uint n, const cl_device_id *d
         is_other = is_other || objects[i]->program->is_telling;
     if (!is_other)
         return error;
-    /* Parts may be at fault that were compiled with more than the program said. */
+    /* The cause may be inputs that were compiled with additional options. */
     cl_program *alone = calloc(n_inputs, sizeof *alone);
     bool ok = alone != NULL;
     for (cl_uint i = 0; ok && i < n_inputs; i++) {
@@ -119,7 +119,7 @@ vg_cl_rebuild_link(struct vg_cl_object *object, cl_uint n, const cl_device_id *d
     return error;
 }
 
-/* Builds, compiles, or links as the program did. */
+/* Builds, compiles, or links like the program did. */
 static cl_int
 rebuild_build(struct vg_cl_object *object)
 {
@@ -183,7 +183,7 @@ vg_cl_rebuild_alone(const struct vg_cl_object *object)
     return NULL;
 }
 
-/* From the binaries of the stream, which fit where the device is the same. */
+/* Creates the program from the binaries in the stream, which fit if the device is the same. */
 static bool
 rebuild_from_binaries(struct vg_cl_object *object, struct vg_cl_reader *content)
 {
@@ -216,7 +216,7 @@ rebuild_is_to_build(const struct vg_cl_object *object)
 {
     cl_build_status status = CL_BUILD_NONE;
 
-    /* A program that could not be linked has nothing but its log, which is kept. */
+    /* A program that could not be linked only has its log, which is stored. */
     if (!object->real)
         return object->program->kind == VG_CL_PROGRAM_LINKED &&
                object->program->step == VG_CL_PROGRAM_BUILT;
@@ -228,10 +228,10 @@ rebuild_is_to_build(const struct vg_cl_object *object)
 /* ---- side by side ---- */
 
 enum rebuild_phase {
-    REBUILD_CREATE, /* which is all where a binary fits */
-    REBUILD_PARTS,  /* those that are needed after all */
+    REBUILD_CREATE, /* which is everything if a binary fits */
+    REBUILD_PARTS,  /* those that are needed nevertheless */
     REBUILD_BUILD,
-    REBUILD_LINK, /* one after the other: what is linked may be linked again */
+    REBUILD_LINK, /* one after the other, because a result may be linked again */
 };
 
 static void
@@ -247,7 +247,7 @@ rebuild_fail(struct vg_cl_rebuild *r, const char *what, cl_int error)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Only programs use it that were made of it. */
+/* Only programs that were created from it use it. */
 static void
 rebuild_leave_out(struct vg_cl_rebuild *r)
 {
@@ -277,7 +277,7 @@ rebuild_need_inputs(struct vg_cl_program *program)
     }
 }
 
-/* What has no binary that fits needs what it is made of. */
+/* A program without a suitable binary needs its inputs. */
 static void
 rebuild_need(struct vg_cl_rebuild *r)
 {
@@ -304,7 +304,7 @@ rebuild_create_one(struct vg_cl_rebuild *r, struct vg_cl_rebuilt *one)
         rebuild_fail(r, "made", error);
 }
 
-/* What a proxy may refuse is tried before anything else is sent there. */
+/* Tries what a proxy may refuse before anything else is sent to it. */
 static void
 rebuild_create_foreign(struct vg_cl_rebuild *r)
 {
@@ -395,7 +395,7 @@ void
 vg_cl_rebuild_begin(struct vg_cl_rebuild *r)
 {
     pthread_mutex_init(&r->lock, NULL);
-    /* What is linked has a greater id than its parts. */
+    /* A linked program has a greater id than its inputs. */
     if (r->n > 1)
         qsort(r->programs, r->n, sizeof *r->programs, rebuild_compare);
     rebuild_leave_out(r);

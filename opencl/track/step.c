@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The steps of a switch: how long each took, and why one failed.
+ * The steps of a switch: the duration of each, and the reason for a failure.
  */
 #include "config.h"
 

@@ -31,7 +31,7 @@ vg_cl_writer_open(struct vg_cl_writer *writer, size_t room)
     *writer = (struct vg_cl_writer){.size = room};
     if (base == MAP_FAILED)
         return false;
-    /* Each page is touched for the first time while the program stands still. */
+    /* Each page is first touched while the program is stopped. */
     madvise(base, room, MADV_HUGEPAGE);
     madvise(base, room, MADV_DONTFORK);
     madvise(base, room, MADV_DONTDUMP);

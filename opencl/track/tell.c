@@ -19,8 +19,8 @@ tell_is_among(const char *options)
     return false;
 }
 
-/* The option comes first, as the last of the program's may lack its value. To be freed; NULL: it is
- * not to be added, or there is no memory. */
+/* Puts the option first, because the program's last one may be incomplete. Returns NULL if it must
+ * not be added, or there is no memory. The caller frees the text. */
 static char *
 tell_add(const struct vg_cl_object *object, const char *options)
 {
@@ -47,7 +47,8 @@ vg_cl_kinds_without(const char *options)
     return options[size] == ' ' ? options + size + 1 : options + size;
 }
 
-/* Whether the vendor builds programs with the option, so that it is not why one failed. */
+/* Returns whether the vendor builds programs with the option, so that it cannot be the reason for a
+ * failure. */
 static bool
 tell_is_taken(struct vg_cl_object *object)
 {

@@ -10,8 +10,8 @@
 # define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-#define WARM_PIECE ((size_t)32 << 20) /* bytes of a call */
-#define WARM_MIN   (4 * WARM_PIECE)   /* less is not worth a thread */
+#define WARM_PIECE ((size_t)32 << 20) /* bytes per call */
+#define WARM_MIN   (4 * WARM_PIECE)   /* less memory is not worth a thread */
 
 static void *
 warm_run(void *data)
@@ -37,7 +37,7 @@ vg_cl_warm_begin(struct vg_cl_warm *warm, unsigned char *base, size_t size)
     *warm = (struct vg_cl_warm){.base = base, .size = size};
     if (size < WARM_MIN)
         return;
-    /* One CPU is the reader's. */
+    /* One CPU is for the reader. */
     while (warm->n < VG_CL_WARM_THREADS && (long)warm->n + 1 < cpus &&
            warm->n < size / WARM_PIECE &&
            pthread_create(&warm->threads[warm->n], NULL, warm_run, warm) == 0)

@@ -21,7 +21,7 @@
 #define ADDRESS_TLS   "tls:"
 #define ADDRESS_VSOCK "vsock:"
 
-/* Returns what comes after WORD; NULL: it does not begin so. */
+/* Returns what comes after WORD, or NULL if the text does not start with it. */
 static const char *
 address_after(const char *address, const char *word)
 {
@@ -30,7 +30,7 @@ address_after(const char *address, const char *word)
     return strncmp(address, word, size) == 0 ? address + size : NULL;
 }
 
-/* Returns HOST:PORT; NULL: it is no such address. */
+/* Returns HOST:PORT, or NULL if it is another kind of address. */
 static const char *
 address_tcp(const char *address)
 {
@@ -89,8 +89,8 @@ vg_wire_address_limit(int fd, int limit_s)
 void
 vg_wire_address_tune(int fd)
 {
-    /* As much on its way as large data need for both sides to be busy; what the other side has not
-     * taken for a minute, it will not take. */
+    /* A buffer large enough to keep both sides busy with large data. If the other side has not
+     * received anything for a minute, it will not. */
     const int bytes = 1 << 20, on = 1, idle_s = 30, between_s = 10, most_ms = 60000;
 
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
@@ -102,7 +102,7 @@ vg_wire_address_tune(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &most_ms, sizeof most_ms);
 }
 
-/* All addresses of HOST:PORT, to be freed; NULL, with errno. */
+/* Returns all addresses of HOST:PORT, which the caller frees, or NULL with errno. */
 static struct addrinfo *
 address_resolve(const char *text, int flags)
 {
@@ -123,7 +123,7 @@ address_resolve(const char *text, int flags)
     return wrong ? NULL : found;
 }
 
-/* CID:PORT, or PORT for all. */
+/* Parses CID:PORT, or PORT for all CIDs. */
 static bool
 address_parse_vsock(const char *text, bool has_cid, struct sockaddr_vm *address)
 {
@@ -151,14 +151,14 @@ address_try(const struct sockaddr *address, socklen_t size, int limit_s)
     vg_wire_address_limit(fd, limit_s);
     if (connect(fd, address, size) == 0)
         return fd;
-    /* What connect() says when the limit is over. */
+    /* The error of connect() after the limit. */
     int error = errno == EINPROGRESS || errno == EAGAIN ? ETIMEDOUT : errno;
     close(fd);
     errno = error;
     return -1;
 }
 
-/* Connects by the name in TEXT, and says where. */
+/* Connects to the address in TEXT, and reports where. */
 static int
 address_connect_tcp(const char *text, struct vg_wire_place *place, int limit_s)
 {

@@ -10,9 +10,9 @@
 #include "opencl/wire/address.h"
 #include "opencl/wire/link-private.h"
 
-#define ARRIVAL_TLS 0x16 /* byte with which one begins who speaks TLS */
+#define ARRIVAL_TLS 0x16 /* first byte of a TLS connection */
 
-#define ARRIVAL_TOKEN   sizeof(struct link_hello) /* where it begins */
+#define ARRIVAL_TOKEN   sizeof(struct link_hello) /* offset of the token */
 #define ARRIVAL_SESSION (ARRIVAL_TOKEN + VG_WIRE_TOKEN_MAX)
 
 _Static_assert(ARRIVAL_SESSION + sizeof(struct vg_wire_session_hello) == VG_WIRE_ARRIVAL_MAX,
@@ -27,7 +27,7 @@ arrival_hello(const struct vg_wire_arrival *arrival)
     return hello;
 }
 
-/* Returns how many bytes make it whole, as far as that is known by now. */
+/* Returns the complete length, as far as it is known by now. */
 static size_t
 arrival_size(const struct vg_wire_arrival *arrival)
 {
@@ -43,7 +43,7 @@ arrival_size(const struct vg_wire_arrival *arrival)
     }
 }
 
-/* Whether the way that it wants is one that it may have; false, with errno. */
+/* Returns whether the requested transport is allowed. Returns false with errno otherwise. */
 static bool
 arrival_check_way(const struct vg_wire_arrival *arrival, const struct vg_wire_terms *terms)
 {
@@ -123,7 +123,7 @@ vg_wire_arrival_refuse(int fd, const char *why)
 
     vg_wire_refusal_make(&refusal, why);
     ssize_t sent = send(fd, &refusal, sizeof refusal, MSG_NOSIGNAL | MSG_DONTWAIT);
-    (void)sent; /* it has hung up */
+    (void)sent; /* it has disconnected */
 }
 
 bool

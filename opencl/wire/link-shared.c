@@ -17,39 +17,39 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#define SHARED_RING  (UINT64_C(1) << 20)  /* bytes of each; a power of 2 */
-#define SHARED_PIECE (UINT64_C(64) << 10) /* bytes after which the other side may begin */
+#define SHARED_RING  (UINT64_C(1) << 20)  /* bytes of each ring; a power of 2 */
+#define SHARED_PIECE (UINT64_C(64) << 10) /* bytes after which the other side may start */
 #define SHARED_BLOCK (UINT64_C(64) << 10) /* bytes; areas are whole blocks */
-#define SHARED_SPINS 400                  /* at most; some 40 ns each */
-#define SHARED_NAP   1000000 /* ns at most, for which the one who waits for room sleeps */
+#define SHARED_SPINS 400                  /* maximum number of spins, about 40 ns each */
+#define SHARED_NAP   1000000              /* maximum sleep of a side that waits for space, in ns */
 
 struct shared_ring {
-    _Alignas(64) _Atomic uint64_t written; /* bytes, ever; by who sends */
-    _Alignas(64) _Atomic uint64_t taken;   /* by who receives */
-    _Atomic uint32_t is_asleep;            /* who receives is woken by a byte through the socket */
+    _Alignas(64) _Atomic uint64_t written; /* total bytes; by the sender */
+    _Alignas(64) _Atomic uint64_t taken;   /* by the receiver */
+    _Atomic uint32_t is_asleep;            /* a byte through the socket wakes the receiver */
 };
 
-/* What the memory begins with. */
+/* The start of the memory. */
 struct shared_head {
-    struct shared_ring rings[2]; /* what the proxy receives, what the program does */
+    struct shared_ring rings[2]; /* received by the proxy, and by the program */
     _Alignas(
-        64) _Atomic uint32_t lent[]; /* of each block: an area that the proxy has begins there */
+        64) _Atomic uint32_t lent[]; /* for each block: an area that the proxy has starts there */
 };
 
 struct vg_wire_shared {
     struct shared_head *head;
-    size_t size; /* of all */
+    size_t size; /* total size */
     struct shared_ring *out, *in;
     unsigned char *out_bytes, *in_bytes;
-    uint64_t written;       /* this side's own, as: */
-    _Atomic uint64_t taken; /* which others may look at */
-    unsigned spins;         /* how often it is looked for bytes before it sleeps */
-    bool is_single;         /* one processor */
+    uint64_t written;       /* this side's own copies of: */
+    _Atomic uint64_t taken; /* which other threads may read */
+    unsigned spins;         /* number of spins before it sleeps */
+    bool is_single;         /* there is one processor */
     int limit_ms;           /* vg_wire_shared_limit() */
-    atomic_bool is_shut;    /* by this side: the rings are in the other side's hands */
+    atomic_bool is_shut;    /* by this side: the other side has the rings */
     unsigned char *staging;
     uint64_t n_blocks;
-    uint32_t *areas; /* of the program's side: how many blocks the area has that begins here */
+    uint32_t *areas; /* program's side: number of blocks of the area that starts here */
 };
 
 static void
@@ -83,7 +83,7 @@ vg_wire_link_processors(void)
     return known;
 }
 
-/* Maps MEMORY of N_BLOCKS. */
+/* Maps MEMORY with N_BLOCKS. */
 static struct vg_wire_shared *
 shared_map(int memory, uint64_t n_blocks, bool is_proxy)
 {
@@ -126,7 +126,7 @@ vg_wire_shared_make(size_t staging, int *memory)
     *memory = memfd_create("vgpu-proxy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*memory < 0)
         return NULL;
-    /* What the other side might cut off would end this process when it is used. */
+    /* If the other side could truncate the memory, its use would kill this process. */
     if (ftruncate(*memory, (off_t)size) == 0 &&
         fcntl(*memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         shared = shared_map(*memory, n_blocks, true);
@@ -184,7 +184,8 @@ vg_wire_shared_close(struct vg_wire_shared *shared)
 
 /* ---- the rings ---- */
 
-/* Returns how many bytes there are to receive; more than the ring has: the other side lies. */
+/* Returns how many bytes can be received. If it is more than the size of the ring, the other side
+ * is faulty. */
 static uint64_t
 shared_has(const struct vg_wire_shared *shared)
 {
@@ -192,7 +193,7 @@ shared_has(const struct vg_wire_shared *shared)
            atomic_load_explicit(&shared->taken, memory_order_relaxed);
 }
 
-/* Returns how many bytes can be sent; likewise. */
+/* Returns how many bytes can be sent. More than the size of the ring means the same. */
 static uint64_t
 shared_room(const struct vg_wire_shared *shared)
 {
@@ -202,7 +203,7 @@ shared_room(const struct vg_wire_shared *shared)
     return SHARED_RING - left;
 }
 
-/* What was written can be received from now on. */
+/* Publishes what was written. */
 static bool
 shared_publish(struct vg_wire_shared *shared, int fd)
 {
@@ -218,7 +219,7 @@ shared_publish(struct vg_wire_shared *shared, int fd)
            errno == EINTR;
 }
 
-/* Writes up to SIZE bytes, as many as there is room for, which are ROOM. */
+/* Writes up to SIZE bytes, as many as fit into ROOM. */
 static size_t
 shared_write(struct vg_wire_shared *shared, const void *bytes, size_t size, uint64_t room)
 {
@@ -231,7 +232,7 @@ shared_write(struct vg_wire_shared *shared, const void *bytes, size_t size, uint
     return size;
 }
 
-/* Whether the socket is at its end. Takes bytes that woke this side, if IS_TAKING. */
+/* Returns whether the socket has ended. If IS_TAKING, removes bytes that woke this side. */
 static bool
 shared_is_over(int fd, bool is_taking)
 {
@@ -249,7 +250,7 @@ shared_nap(int64_t ns)
     nanosleep(&time, NULL);
 }
 
-/* Waits until there is room. False: the link is broken. */
+/* Waits until there is space. Returns false if the link is broken. */
 static bool
 shared_wait_for_room(struct vg_wire_shared *shared, int fd, void (*help)(void *data), void *data)
 {
@@ -262,7 +263,7 @@ shared_wait_for_room(struct vg_wire_shared *shared, int fd, void (*help)(void *d
     }
     while (!shared_room(shared)) {
         uint64_t has = shared_has(shared);
-        /* What has come may be left there, once the link is broken. */
+        /* Received data may be left there when the link is broken. */
         if (has > SHARED_RING || shared_is_over(fd, false))
             return false;
         if (help && has) {
@@ -321,7 +322,7 @@ vg_wire_shared_offer(struct vg_wire_shared *shared, int fd, const void *bytes, s
     shared_publish(shared, fd);
 }
 
-/* Looks for bytes for a while, which gets shorter when none come. */
+/* Spins for data. The time becomes shorter if none comes. */
 static bool
 shared_spin(struct vg_wire_shared *shared)
 {
@@ -338,8 +339,8 @@ shared_spin(struct vg_wire_shared *shared)
     return false;
 }
 
-/* Sleeps until there may be something to receive, up to TIMEOUT_MS; -1: for ever. Returns 1 if it
- * was woken, 0 if nothing came, and -1 if it did not sleep. */
+/* Sleeps until there may be data to receive, for up to TIMEOUT_MS, or indefinitely if it is -1.
+ * Returns 1 if it was woken, 0 if nothing came, and -1 if it did not sleep. */
 static int
 shared_sleep(struct vg_wire_shared *shared, int fd, int timeout_ms)
 {
@@ -361,7 +362,7 @@ vg_wire_shared_receive(struct vg_wire_shared *shared, int fd, void *to, size_t s
             if (shared_spin(shared))
                 continue;
             int woken = shared_sleep(shared, fd, shared->limit_ms);
-            /* What was sent before the end is received. */
+            /* Data that was sent before the end is received. */
             if ((woken == 0 || (woken > 0 && shared_is_over(fd, true))) && !shared_has(shared))
                 return false;
             continue;
@@ -383,7 +384,7 @@ vg_wire_shared_wait(struct vg_wire_shared *shared, int fd, int timeout_ms)
 {
     if (shared_has(shared))
         return true;
-    /* The bytes that wake are for who receives, so that some may be left that woke nobody. */
+    /* The wake-up bytes are for the receiver, so some that woke nothing may be left. */
     if (shared_sleep(shared, fd, timeout_ms) > 0 && !shared_has(shared)) {
         if (shared_is_over(fd, false))
             return true;
@@ -406,8 +407,7 @@ shared_block_of(const struct vg_wire_shared *shared, const unsigned char *area)
     return (uint64_t)(area - shared->staging) / SHARED_BLOCK;
 }
 
-/* The areas of lowest address are the ones that were used last, and are in the processor's cache.
- */
+/* The areas with the lowest addresses were used last, and are in the processor's cache. */
 unsigned char *
 vg_wire_link_stage(struct vg_wire_link *link, size_t size)
 {

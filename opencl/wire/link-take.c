@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a link begins at the proxy's side.
+ * The start of a link on the proxy's side.
  */
 #include "config.h"
 

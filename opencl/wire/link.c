@@ -27,12 +27,12 @@
 #define LINK_CERT_PATH  "/etc/vgpud/proxy-cert.pem"
 #define LINK_KEY_PATH   "/etc/vgpud/proxy-key.pem"
 
-#define LINK_AGAIN_S 5 /* for each try to connect again */
+#define LINK_AGAIN_S 5 /* for each attempt to reconnect */
 
 struct vg_wire_way {
-    char *address, *token;        /* the token's file */
-    char *ca, *certificate, *key; /* likewise; NULL: it is not of TLS, or has none */
-    struct vg_wire_place place;   /* where the address was reached */
+    char *address, *token;        /* path of the token's file */
+    char *ca, *certificate, *key; /* paths; NULL: no TLS, or none configured */
+    struct vg_wire_place place;   /* actual address */
 };
 
 static atomic_bool link_has_warned;
@@ -72,7 +72,8 @@ link_until(int limit_s)
     return vg_cl_now() + limit_s * INT64_C(1000000000);
 }
 
-/* Receives SIZE bytes; false, with errno, which is ETIMEDOUT if they have not come until then. */
+/* Receives SIZE bytes. Returns false with errno, which is ETIMEDOUT if they have not come in
+ * time. */
 static bool
 link_hear(int fd, void *to, size_t size, int64_t until)
 {
@@ -97,7 +98,7 @@ link_hear(int fd, void *to, size_t size, int64_t until)
 
 /* ---- the program's side of it ---- */
 
-/* Takes the rest of what says why this side is refused, of which FIRST has SIZE bytes. */
+/* Receives the rest of the reason why this side is refused. FIRST has SIZE bytes of it. */
 static void
 link_hear_refusal(int fd, const void *first, size_t size, int64_t until)
 {
@@ -121,7 +122,7 @@ vg_wire_link_set_token(const char *path)
     link_token_path = path;
 }
 
-/* Says what it wants, and takes what it gets. */
+/* Sends the request, and handles the answer. */
 static bool
 link_ask(struct vg_wire_link *link, uint64_t way)
 {
@@ -148,8 +149,8 @@ link_ask(struct vg_wire_link *link, uint64_t way)
     return false;
 }
 
-/* Returns a connection to another machine, which may be one to a thread that carries what goes by
- * TLS; -1, with errno, and a fault if there is more to say. */
+/* Returns a connection to another machine, which may be one to a thread that handles TLS. Returns
+ * -1 with errno, and a fault if there is more to report. */
 static int
 link_reach(struct vg_wire_way *way, int limit_s)
 {
@@ -186,7 +187,7 @@ link_reach(struct vg_wire_way *way, int limit_s)
     return -1;
 }
 
-/* The token that is shown; none is needed by who has a certificate. */
+/* Reads the token to present. A side with a certificate needs none. */
 static bool
 link_read_token(const struct vg_wire_way *way, char token[VG_WIRE_TOKEN_MAX])
 {
@@ -194,7 +195,7 @@ link_read_token(const struct vg_wire_way *way, char token[VG_WIRE_TOKEN_MAX])
     return vg_wire_address_token(way->token, token) || way->certificate;
 }
 
-/* Returns a connection to another machine, which has welcomed what says HELLO; -1, with errno. */
+/* Returns a connection to another machine that has accepted HELLO, or -1 with errno. */
 static int
 link_connect(struct vg_wire_way *way, int limit_s, const struct vg_wire_session_hello *hello,
              struct vg_wire_session_welcome *welcome)
@@ -216,7 +217,7 @@ link_connect(struct vg_wire_way *way, int limit_s, const struct vg_wire_session_
     };
     bool is_new = memcmp(hello->id, none, sizeof none) == 0;
     const int64_t until = link_until(limit_s);
-    /* Who is refused at once may be told so before it has said anything. */
+    /* A side that is refused immediately may learn the reason before it has sent anything. */
     vg_wire_link_send(&link, parts, 3, NULL, NULL);
     if (!link_hear(link.fd, welcome, sizeof *welcome, until))
         errno = errno == ETIMEDOUT ? ETIMEDOUT : EACCES;
@@ -268,7 +269,7 @@ link_path(const char *variable, const char *usual)
     return strdup(path ? path : usual);
 }
 
-/* Where files are may not be known later, as the program may change its environment. */
+/* The paths of files may not be known later, because the program may change its environment. */
 static bool
 link_find_files(struct vg_wire_way *way)
 {
@@ -381,7 +382,7 @@ vg_wire_link_is_shut(const struct vg_wire_link *link)
 void
 vg_wire_link_close(struct vg_wire_link *link)
 {
-    /* Who looks after it is a thread of the program's. */
+    /* The thread that maintains the link belongs to the program. */
     if (link->is_inherited)
         return;
     if (link->session)
@@ -416,7 +417,7 @@ vg_wire_link_why(const struct vg_wire_link *link)
 
 /* ---- bytes ---- */
 
-/* Waits until more can be sent, and takes what comes meanwhile. */
+/* Waits until more can be sent, and receives what comes in the meantime. */
 static bool
 link_wait_to_send(struct vg_wire_link *link, void (*help)(void *data), void *data)
 {

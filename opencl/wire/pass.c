@@ -48,7 +48,7 @@ vg_wire_pass_receive(int socket, void *bytes, size_t size, int *fd, int flags)
     for (size_t i = 0; i < n_fds; i++) {
         int one;
         memcpy(&one, CMSG_DATA(head) + i * sizeof one, sizeof one);
-        /* There is one, or whoever sent them lies. */
+        /* There is exactly one, or the sender is faulty. */
         if (n_fds == 1)
             *fd = one;
         else

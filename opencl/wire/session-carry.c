@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a session carries bytes over the connection that it has.
+ * How a session transfers bytes over its present connection.
  */
 #include "config.h"
 
@@ -15,9 +15,9 @@
 #include "opencl/wire/link.h"
 #include "opencl/wire/session-private.h"
 
-#define SESSION_FRAME  (UINT64_C(256) << 10)      /* bytes at most */
-#define SESSION_DIRECT ((size_t)16 << 10)         /* so many go where they are wanted at once */
-#define SESSION_OWED   (VG_WIRE_SESSION_KEPT / 4) /* bytes that the other side is not told of */
+#define SESSION_FRAME  (UINT64_C(256) << 10) /* maximum size in bytes */
+#define SESSION_DIRECT ((size_t)16 << 10)    /* minimum size that is received directly into place */
+#define SESSION_OWED   (VG_WIRE_SESSION_KEPT / 4) /* received bytes that are not acknowledged yet */
 #define SESSION_SECOND INT64_C(1000000000)
 #define SESSION_SLACK  (15 * SESSION_SECOND)
 
@@ -29,7 +29,7 @@ session_used(const struct session_ring *ring)
     return ring->end - ring->begin;
 }
 
-/* Returns the bytes from AT on that lie in one row, up to SIZE. */
+/* Returns the contiguous bytes from AT on, up to SIZE. */
 static struct iovec
 session_row(const struct session_ring *ring, uint64_t at, uint64_t size)
 {
@@ -101,7 +101,7 @@ vg_wire_session_down(struct vg_wire_session *session)
     pthread_cond_broadcast(&session->changed);
 }
 
-/* Waits for whatever changes. Who looks up the other side's address may be kept for long. */
+/* Waits for any change. Looking up the other side's address may take long. */
 static void
 session_pause(struct vg_wire_session *session)
 {
@@ -137,7 +137,7 @@ session_has_more(const struct vg_wire_session *session)
     return session->out_left || session->sent != session->kept.end;
 }
 
-/* Whether there is a frame to be sent, which is begun. */
+/* Returns whether there is a frame to send, and starts it. */
 static bool
 session_begin_frame(struct vg_wire_session *session)
 {
@@ -161,7 +161,7 @@ session_begin_frame(struct vg_wire_session *session)
     return true;
 }
 
-/* The rest of a frame. */
+/* Sends the rest of a frame. */
 static ssize_t
 session_send_frame(struct vg_wire_session *session)
 {
@@ -213,7 +213,7 @@ vg_wire_session_push(struct vg_wire_session *session)
 
 /* ---- what comes ---- */
 
-/* The head of a frame has come. */
+/* Handles the head of a received frame. */
 static void
 session_take_head(struct vg_wire_session *session)
 {
@@ -256,7 +256,8 @@ session_take_raw(struct vg_wire_session *session, const unsigned char *bytes, si
     }
 }
 
-/* Reads once; by who is_reading. Large data go to TO at once; returns how many. */
+/* Reads once, in the thread that is_reading. Large data is received directly into TO. Returns its
+ * size. */
 static size_t
 session_read(struct vg_wire_session *session, void *to, size_t size, int flags)
 {
@@ -303,7 +304,7 @@ vg_wire_session_look(struct vg_wire_session *session)
     pthread_cond_broadcast(&session->changed);
 }
 
-/* Who sends cannot go on: waits until something changes, and takes what comes. */
+/* Handles a sender that cannot continue: waits until something changes, and receives what comes. */
 static void
 session_await(struct vg_wire_session *session, void (*help)(void *data), void *data)
 {
@@ -365,7 +366,7 @@ vg_wire_session_send(struct vg_wire_session *session, const struct iovec *parts,
                 vg_wire_session_push(session);
         }
     }
-    /* What there is no connection for is sent by whoever gets another one. */
+    /* If there is no connection, the data is sent when there is another one. */
     while (session->state == SESSION_UP && session_has_more(session))
         if (!vg_wire_session_push(session))
             session_await(session, help, data);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The thread of a session, which looks after its connection, and gets another one.
+ * The thread of a session, which monitors its connection and replaces it if necessary.
  */
 #include "config.h"
 
@@ -21,14 +21,15 @@
 
 #define MEND_SECOND INT64_C(1000000000)
 #define MEND_SILENT (VG_WIRE_SESSION_SILENT_S * MEND_SECOND)
-#define MEND_MUTE   (60 * MEND_SECOND) /* who says nothing for so long is told nothing */
-#define MEND_FIRST  (MEND_SECOND / 20) /* between two tries; twice as long each time */
+#define MEND_MUTE   (60 * MEND_SECOND) /* after this silence, nothing is sent to the other side */
+#define MEND_FIRST  (MEND_SECOND / 20) /* delay of the second attempt; doubles each time */
 #define MEND_MOST   MEND_SECOND
-#define MEND_SETTLE 500 /* ms that a program waits at its end for what carries its last words */
+#define MEND_SETTLE                                                                                \
+ 500 /* ms that a program waits at its end for the thread that carries its last message */
 
 /* ---- while the connection is there ---- */
 
-/* Whether nothing has come, and nothing is there. */
+/* Returns whether nothing has come, and nothing can be read. */
 static bool
 mend_is_silent(const struct vg_wire_session *session, int64_t ns)
 {
@@ -37,7 +38,7 @@ mend_is_silent(const struct vg_wire_session *session, int64_t ns)
     return vg_cl_now() - session->heard > ns && poll(&at, 1, 0) == 0;
 }
 
-/* Whether the other side, which is there, has neither taken nor said anything for too long. */
+/* Returns whether the other side, which is connected, has made no progress for too long. */
 static bool
 mend_is_stuck(struct vg_wire_session *session)
 {
@@ -50,7 +51,7 @@ mend_is_stuck(struct vg_wire_session *session)
     return session->is_returning && vg_cl_now() - session->went_on > VG_WIRE_RETURN_S * MEND_SECOND;
 }
 
-/* Once a second. */
+/* Called once a second. */
 static void
 mend_look(struct vg_wire_session *session, uint64_t *n_frames)
 {
@@ -69,7 +70,7 @@ mend_look(struct vg_wire_session *session, uint64_t *n_frames)
     else if (session->again && session->is_staying &&
              mend_is_silent(session, VG_WIRE_OPEN_S * MEND_SECOND))
         vg_wire_session_over(session, "it has stopped sending");
-    /* What is not read must not fill the way to who is stopped. */
+    /* Unread messages must not fill the connection to a stopped process. */
     session->is_beating = !has_spoken && (session->again || !mend_is_silent(session, MEND_MUTE));
     vg_wire_session_push(session);
     *n_frames = session->n_frames;
@@ -110,15 +111,15 @@ vg_wire_session_is_over(struct vg_wire_session *session)
 
 /* ---- another connection ---- */
 
-/* Whether the other side can have taken so much: not less than it said before, nor what was never
- * sent over any connection. */
+/* Returns whether the other side can have received this much: at least what it reported before, and
+ * at most what was ever sent over any connection. */
 static bool
 mend_can_take(const struct vg_wire_session *session, uint64_t taken)
 {
     return taken - session->kept.begin <= session->reached - session->kept.begin;
 }
 
-/* From what the other side has taken, which is TAKEN, and what was taken here. */
+/* Continues from TAKEN, which the other side has received, and from what was received here. */
 static void
 mend_go_on(struct vg_wire_session *session, int fd, uint64_t taken)
 {
@@ -141,7 +142,7 @@ mend_go_on(struct vg_wire_session *session, int fd, uint64_t taken)
     vg_wire_session_flush(session);
 }
 
-/* Why there is no other connection, as it was found last. */
+/* Returns the last known reason why there is no other connection. */
 static const char *
 mend_why(struct vg_wire_session *session)
 {
@@ -153,7 +154,7 @@ mend_why(struct vg_wire_session *session)
     return session->fault;
 }
 
-/* Why the proxy has ended the program, which it may have said. */
+/* Returns why the proxy has ended the program, if it has reported this. */
 static const char *
 mend_why_ended(struct vg_wire_session *session)
 {
@@ -232,7 +233,7 @@ void
 vg_wire_session_replace(struct vg_wire_session *session, int fd, uint64_t taken)
 {
     pthread_mutex_lock(&session->lock);
-    /* What was said before the present connection, and comes late, is no reason to end that. */
+    /* A late message from before the present connection is no reason to end that. */
     if (session->state == SESSION_OVER || !mend_can_take(session, taken)) {
         close(fd);
     } else {
@@ -261,7 +262,7 @@ vg_wire_session_run(void *data)
         } else if (session->state == SESSION_OVER) {
             pthread_cond_wait(&session->work, &session->lock);
         } else if (session->n_users) {
-            /* They see that it is shut down. */
+            /* They detect that it is shut down. */
             vg_wire_session_sleep(session, &session->changed, MEND_SECOND / 100);
         } else {
             close(session->fd);
@@ -315,8 +316,8 @@ mend_try_lock(struct vg_wire_session *session)
     return false;
 }
 
-/* At the end of exit(), so that the other side does not wait for the program to come back. Not in a
- * process that it has forked, whose connection is the program's; and not at any price. */
+/* Called at the end of exit(), so that the other side does not wait for the program to return. Not
+ * in a forked process, whose connection belongs to the program, and without waiting for locks. */
 static void __attribute__((destructor)) mend_leave_all(void)
 {
     bool has_left = false;

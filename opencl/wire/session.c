@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The beginning and the end of a session.
+ * The start and the end of a session.
  */
 #include "config.h"
 

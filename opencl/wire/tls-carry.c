@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What carries between a connection with TLS and a socket in clear. Each direction has one buffer,
- * which is emptied before it is filled again: who is not read is not read from either.
+ * Transfers data between a TLS connection and a socket in clear. Each direction has one buffer,
+ * which is emptied before it is filled again: if one side does not read, nothing is read for it
+ * from the other side.
  *
- * Nothing of a record can be used before all of it is there. So that a connection that is cut early
- * has carried something, the welcome above all, what goes first goes in small ones.
+ * A record cannot be used before it is complete. So that a connection that is cut early has
+ * delivered something, above all the welcome, the first data goes in small records.
  */
 #include "config.h"
 
@@ -22,23 +23,25 @@
 #include "opencl/wire/tls-private.h"
 
 #define CARRY_BYTES  ((size_t)256 << 10)
-#define CARRY_RECORD ((size_t)16 << 10) /* most of a record */
-#define CARRY_SMALL  ((size_t)1 << 10)  /* most of one of the first, as fits into a packet */
-#define CARRY_FIRST  (UINT64_C(64) << 10)
+#define CARRY_RECORD ((size_t)16 << 10) /* maximum size of a record */
+#define CARRY_SMALL                                                                                \
+ ((size_t)1 << 10) /* maximum size of one of the first records, which fits into a packet */
+#define CARRY_FIRST (UINT64_C(64) << 10)
 
 struct carry {
     struct vg_wire_tls *tls;
     int plain;
     unsigned char *in, *out; /* to PLAIN, and to the connection */
     size_t in_at, in_end, out_at, out_end;
-    size_t pending; /* bytes at OUT_AT that GnuTLS has taken, and not sent */
-    uint64_t n_out; /* bytes sent */
+    size_t pending; /* bytes at OUT_AT that GnuTLS has accepted, but not sent */
+    uint64_t n_out; /* number of bytes sent */
     bool in_ended, out_ended, is_broken;
 };
 
 /* ---- to the plain side ---- */
 
-/* Takes what has come by the connection, a record at a time. Returns whether there was any. */
+/* Reads what has come through the connection, one record at a time. Returns whether there was
+ * any. */
 static bool
 carry_take_in(struct carry *carry)
 {
@@ -69,7 +72,7 @@ carry_give_in(struct carry *carry)
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
         return false;
     if (n < 0) {
-        /* Nobody wants it any more; what was said before may still have to go. */
+        /* The data is no longer wanted, but earlier data may still have to be sent. */
         carry->in_ended = true;
         n = (ssize_t)(carry->in_end - carry->in_at);
     }
@@ -104,7 +107,7 @@ carry_give_out(struct carry *carry)
     size_t size = carry->out_end - carry->out_at;
 
     size = size < most ? size : most;
-    /* What GnuTLS has taken goes before all others, and it does not want to see it again. */
+    /* What GnuTLS has accepted goes first, and must not be passed again. */
     ssize_t n = carry->pending ? gnutls->gnutls_record_send(carry->tls->session, NULL, 0)
                                : gnutls->gnutls_record_send(carry->tls->session,
                                                             carry->out + carry->out_at, size);
@@ -138,14 +141,14 @@ carry_wait(const struct carry *carry)
          .events = (short)((carry->out_ended || has_out ? 0 : POLLIN) | (has_in ? POLLOUT : 0))},
     };
 
-    /* Who is asked for nothing would say again and again that it has hung up. */
+    /* A file without requested events would report again and again that it was closed. */
     for (unsigned i = 0; i < 2; i++)
         if (!at[i].events)
             at[i].fd = -1;
     poll(at, 2, -1);
 }
 
-/* Until one side has ended, and the other one has all that it had said. */
+/* Runs until one side has ended, and the other one has received everything from it. */
 static void
 carry_all(struct carry *carry)
 {
@@ -197,7 +200,7 @@ struct carry_job {
 
 static pthread_mutex_t carry_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t carry_changed = PTHREAD_COND_INITIALIZER;
-static unsigned carry_n; /* threads */
+static unsigned carry_n; /* number of threads */
 
 static void *
 carry_run(void *data)

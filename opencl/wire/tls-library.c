@@ -12,7 +12,7 @@ static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tls_library library;
 static bool library_is_there;
 
-/* With the lock. */
+/* Called under the lock. */
 static bool
 library_load(char *fault, size_t size)
 {

@@ -19,10 +19,10 @@
 #include "opencl/wire/tls-library.h"
 #include "opencl/wire/tls-private.h"
 
-/* Both sides are this product's. With the shorter key much data take less time. */
+/* Both sides are this product's. With the shorter key, large data takes less time. */
 #define TLS_PRIORITY                                                                               \
  "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM:+AES-256-GCM:+CHACHA20-POLY1305"
-#define TLS_FIRST 0x16 /* byte of a handshake */
+#define TLS_FIRST 0x16 /* first byte of a handshake */
 
 /* ---- what GnuTLS reads and writes by ---- */
 
@@ -130,7 +130,7 @@ tls_until(int limit_s)
     return vg_cl_now() + limit_s * INT64_C(1000000000);
 }
 
-/* Waits for the connection to be ready for EVENTS. False, with errno: it is late. */
+/* Waits until the connection is ready for EVENTS. Returns false with errno if it is late. */
 static bool
 tls_wait(int fd, short events, int64_t until)
 {
@@ -149,7 +149,7 @@ tls_wait(int fd, short events, int64_t until)
     }
 }
 
-/* Why shaking hands has failed, which said RESULT. */
+/* Returns why the handshake has failed with RESULT. */
 static void
 tls_say_failed(const struct vg_wire_tls *tls, int result, char fault[VG_WIRE_TLS_FAULT])
 {
@@ -202,7 +202,7 @@ tls_use(struct vg_wire_tls *tls, int fd)
     tls->gnutls->gnutls_transport_set_ptr(tls->session, (void *)(intptr_t)fd);
 }
 
-/* Reads the certificate that the other side has shown. NULL: it has shown none, or it is none. */
+/* Reads the other side's certificate. Returns NULL if there is none, or it is invalid. */
 static gnutls_x509_crt_t
 tls_peer(const struct vg_wire_tls *tls)
 {
@@ -219,7 +219,7 @@ tls_peer(const struct vg_wire_tls *tls)
     return NULL;
 }
 
-/* Whether what the other side has shown is of a CA that is known here, and is good now. */
+/* Returns whether the other side's certificate is from a known CA, and currently valid. */
 static bool
 tls_is_good(struct vg_wire_tls *tls, const char *whose, char fault[VG_WIRE_TLS_FAULT])
 {
@@ -246,7 +246,7 @@ tls_is_good(struct vg_wire_tls *tls, const char *whose, char fault[VG_WIRE_TLS_F
                                                                   0) == 0)
         snprintf(fault, VG_WIRE_TLS_FAULT, "%s certificate is not valid: %.*s", whose,
                  (int)text.size, text.data);
-    free(text.data); /* gnutls_malloc is malloc, unless somebody has changed it */
+    free(text.data); /* gnutls_malloc is malloc, unless the program has changed it */
     return false;
 }
 
@@ -295,7 +295,7 @@ tls_is_host(struct vg_wire_tls *tls, const char *host, char fault[VG_WIRE_TLS_FA
     return is_host;
 }
 
-/* In the handshake, so that the other side sees that it is not taken, and why. */
+/* Called in the handshake, so that the other side sees that it is refused, and why. */
 static int
 tls_verify(gnutls_session_t session)
 {
@@ -368,7 +368,7 @@ vg_wire_tls_accept(struct vg_wire_tls *tls, int fd, int limit_s, char fault[VG_W
     return tls_shake_hands(tls, until, fault);
 }
 
-/* Whether the certificate is NAME's, by one of its alternative names, or its common name. */
+/* Returns whether the certificate is for NAME, by its alternative names or its common name. */
 static bool
 tls_is_of(const struct vg_wire_tls *tls, gnutls_x509_crt_t certificate, const char *name,
           char found[256])
@@ -424,7 +424,7 @@ vg_wire_tls_refuse(struct vg_wire_tls *tls, const char *why)
            tls_wait(tls->fd, POLLOUT, until))
         ;
     tls->gnutls->gnutls_bye(tls->session, GNUTLS_SHUT_WR);
-    /* What it has said is taken, or else it would get a reset instead of the reason. */
+    /* Read what it has sent, because otherwise it would get a reset instead of the reason. */
     shutdown(tls->fd, SHUT_WR);
     for (char bytes[4096]; tls_wait(tls->fd, POLLIN, until);)
         if (recv(tls->fd, bytes, sizeof bytes, MSG_DONTWAIT) <= 0)

@@ -23,7 +23,7 @@ vg_wire_out_end(struct vg_wire_out *out)
     vg_wire_out_begin(out);
 }
 
-/* Makes room for SIZE more bytes, which must be filled; NULL: there is none. */
+/* Allocates space for SIZE more bytes, which must be filled. Returns NULL if there is none. */
 static unsigned char *
 wire_take(struct vg_wire_out *out, size_t size)
 {
