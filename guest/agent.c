@@ -10,7 +10,8 @@
  *
  * A worker's reads and writes may block indefinitely (a file of /proc, a driver that is unbound),
  * and its libraries may crash. The agent then continues, reports to the host that it is running,
- * and in the end abandons the worker and reports this. In the worker, `work` reports, and these act:
+ * and in the end abandons the worker and reports this. In the worker, `work` reports, and these
+ * act:
  *
  *   prepare   device finds the PCI functions, node finds the files that lead to them; providers act
  *             in their order; holder checks all processes until none has one of these files;
