@@ -24,8 +24,9 @@ emit_scalar(yaml_emitter_t *emitter, const char *text, bool quoted)
 {
     yaml_event_t event;
 
+    /* libyaml 0.2.2 takes text that it only reads as not const. */
     return yaml_scalar_event_initialize(
-               &event, NULL, NULL, (const yaml_char_t *)text, (int)strlen(text), !quoted, quoted,
+               &event, NULL, NULL, (yaml_char_t *)text, (int)strlen(text), !quoted, quoted,
                quoted ? YAML_DOUBLE_QUOTED_SCALAR_STYLE : YAML_PLAIN_SCALAR_STYLE) &&
            yaml_emitter_emit(emitter, &event);
 }
