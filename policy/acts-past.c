@@ -154,7 +154,7 @@ acts_why_undone(const struct vg_acts_facts *facts, const char *uuid)
 {
     for (guint i = 0; i < facts->moves->len; i++) {
         const struct vg_migration *other = facts->moves->pdata[i];
-        if (other->undo_of && past_is_vm(other, uuid) &&
+        if (other->undo_of && !other->not_started && past_is_vm(other, uuid) &&
             MAX(other->made_ns, other->ended_ns) > facts->now_ns - VG_ACT_DAY_NS)
             return g_strdup_printf("a move of '%s' was reversed within the last day, by move '%s'",
                                    other->vm, other->id);

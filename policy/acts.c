@@ -16,6 +16,11 @@
  * until_ns, it has not started the move. */
 #define LOST_NS (30 * VG_ACT_S)
 
+/* A reversal that did not start is attempted again after this time, then after twice this time, and
+ * so on: eight times within a day. */
+#define UNDO_PAUSE_NS (5 * MINUTE_NS)
+#define UNDOS_MAX     8
+
 /* The age of a host's figures that is too old if [policy] stale does not say. */
 #define STALE_NS (60 * VG_ACT_S)
 
@@ -60,6 +65,18 @@ acts_why_host(const struct vg_acts_facts *facts, const char *name)
     return NULL;
 }
 
+/* Returns why a VM cannot be moved now, or NULL. That may change. */
+static char *
+acts_why_unfit(const struct vg_act_move *move, const struct vg_snap_vm *vm,
+               const struct vg_snap_host *to)
+{
+    if (vm && vm->problem)
+        return g_strdup_printf("'%s' must not be moved now: %s", move->vm, vm->problem);
+    if (to && to->maintenance)
+        return g_strdup_printf("host '%s' is in maintenance", move->to);
+    return NULL;
+}
+
 /* Returns why a VM cannot be moved as intended any more, or NULL. */
 static char *
 acts_why_drift(const struct vg_acts_facts *facts, const struct vg_act_move *move)
@@ -70,13 +87,13 @@ acts_why_drift(const struct vg_acts_facts *facts, const struct vg_act_move *move
 
     if (!vm)
         return g_strdup_printf("'%s' is no longer on host '%s'", move->vm, move->from);
-    if (vm->never_move || vm->problem)
-        return g_strdup_printf("'%s' must not be moved now%s%s", move->vm, vm->problem ? ": " : "",
-                               vm->problem ? vm->problem : "");
-    if (to && to->maintenance)
-        return g_strdup_printf("host '%s' is in maintenance", move->to);
+    if (vm->never_move)
+        return g_strdup_printf("'%s' must not be moved now", move->vm);
     if (move->undo_of)
         return NULL;
+    char *why = acts_why_unfit(move, vm, to);
+    if (why)
+        return why;
     if (!facts->plan)
         return g_strdup("the move's plan no longer exists");
     const struct vg_plan_action *action =
@@ -127,6 +144,12 @@ acts_why_waits(const struct vg_acts_facts *facts, const struct vg_acting *acting
     /* Its host's vgpud may have just started. */
     if (!why && !acts_is_known(facts, move->uuid))
         why = g_strdup_printf("'%s' is currently not on a known host", move->vm);
+    /* No later plan contains a move that reverses another. */
+    if (!why && move->undo_of)
+        why = acts_why_unfit(move, acts_find_vm(facts, move),
+                             vg_snapshot_find_host(facts->snapshot, move->to));
+    if (!why && move->undo_of)
+        why = acts_why_mode(facts, move);
     return why;
 }
 
@@ -149,14 +172,14 @@ acts_why_dropped(const struct vg_acts_facts *facts, const struct vg_acting *acti
 {
     char *why = acts_why_drift(facts, move);
 
-    if (!why)
-        why = acts_why_mode(facts, move);
     if (!why && move->undo_of) {
         const struct vg_migration *undone = acts_find_id(facts, move->undo_of);
         return !undone                         ? g_strdup("the move to be reversed is unknown")
                : acts_has_later(facts, undone) ? g_strdup("the VM has been moved again")
                                                : acts_why_undone(facts, move->uuid);
     }
+    if (!why)
+        why = acts_why_mode(facts, move);
     if (!why && acting->spent)
         why = g_strdup("the error budget is spent");
     if (!why)
@@ -293,11 +316,11 @@ acts_group_is_broken(const struct vg_acting *acting, const struct vg_act_move *m
 
 /* ---- reversing ---- */
 
-static const struct vg_act_move *
+static struct vg_act_move *
 acts_find_act(const struct vg_acting *acting, const char *act)
 {
     for (guint i = 0; i < acting->moves->len; i++) {
-        const struct vg_act_move *move = acting->moves->pdata[i];
+        struct vg_act_move *move = acting->moves->pdata[i];
         if (strcmp(move->act, act) == 0)
             return move;
     }
@@ -322,15 +345,62 @@ acts_has_room(struct vg_acting *acting)
     return n < VG_ACTING_UNDOS_MAX;
 }
 
+/* Returns the identifier of the nth attempt to reverse a move. The caller frees it. */
+static char *
+acts_undo_name(const struct vg_migration *record, unsigned n)
+{
+    return n == 1 ? g_strconcat("undo/", record->id, NULL)
+                  : g_strdup_printf("undo/%s/%u", record->id, n);
+}
+
+/* Returns when an attempt failed without having started: negative if there was none, INT64_MAX if
+ * no other attempt may follow. Both may be NULL. */
+static int64_t
+acts_missed_ns(const struct vg_act_move *move, const struct vg_migration *record)
+{
+    if (record && (!record->not_started || !vg_migration_has_ended(record->state)))
+        return INT64_MAX;
+    /* A move that was dropped before its order was stored is obsolete. */
+    if (move && (move->step != VG_ACT_DROPPED || move->asked_ns == 0))
+        return INT64_MAX;
+    if (!move && !record)
+        return -1;
+    return MAX(move ? move->asked_ns : 0, record ? record->ended_ns : 0);
+}
+
+/* Returns the identifier of the next attempt to reverse a move, or NULL if there is none now. The
+ * attempts follow each other at intervals that double. Removes the attempt that it replaces. */
+static char *
+acts_next_undo(const struct vg_acts_facts *facts, struct vg_acting *acting,
+               const struct vg_migration *record)
+{
+    for (unsigned n = UNDOS_MAX; n > 0; n--) {
+        g_autofree char *last = acts_undo_name(record, n);
+        struct vg_act_move *move = acts_find_act(acting, last);
+        const int64_t missed_ns = acts_missed_ns(move, acts_find(facts, last));
+        if (missed_ns < 0)
+            continue;
+        if (n == UNDOS_MAX || missed_ns > facts->now_ns - (UNDO_PAUSE_NS << (n - 1)))
+            return NULL;
+        if (move) {
+            g_ptr_array_remove(acting->moves, move);
+            vg_record_free(&vg_act_move_record, move);
+        }
+        return acts_undo_name(record, n + 1);
+    }
+    return acts_undo_name(record, 1);
+}
+
 static void
 acts_add_undo(const struct vg_acts_facts *facts, struct vg_acting *acting,
               const struct vg_migration *record)
 {
-    g_autofree char *act = g_strconcat("undo/", record->id, NULL);
     g_autofree char *undone = acts_why_undone(facts, record->uuid);
 
-    if (undone || acts_has_later(facts, record) || acts_find_act(acting, act) ||
-        acts_find(facts, act) || !acts_has_room(acting))
+    if (undone || acts_has_later(facts, record))
+        return;
+    g_autofree char *act = acts_next_undo(facts, acting, record);
+    if (!act || !acts_has_room(acting))
         return;
     struct vg_act_move *move = vg_record_new(&vg_act_move_record);
     move->act = g_steal_pointer(&act);
@@ -341,6 +411,16 @@ acts_add_undo(const struct vg_acts_facts *facts, struct vg_acting *acting,
     move->undo_of = g_strdup(record->id);
     move->until_ns = facts->now_ns + VG_ACT_DAY_NS;
     g_ptr_array_add(acting->moves, move);
+}
+
+static bool
+acts_has_undo(const struct vg_acting *acting, const char *id)
+{
+    for (guint i = 0; i < acting->moves->len; i++) {
+        if (g_strcmp0(((const struct vg_act_move *)acting->moves->pdata[i])->undo_of, id) == 0)
+            return true;
+    }
+    return false;
 }
 
 /* Reverses moves that made things worse, and the remaining moves of groups that broke. */
@@ -354,7 +434,7 @@ acts_find_undos(const struct vg_acts_facts *facts, struct vg_acting *acting)
             record->ended_ns < facts->now_ns - VG_ACT_DAY_NS)
             continue;
         move = acts_find_act(acting, record->act);
-        if (record->verdict.result == VG_VERDICT_WORSE ||
+        if (record->verdict.result == VG_VERDICT_WORSE || acts_has_undo(acting, record->id) ||
             (move && move->undo_rest && move->step == VG_ACT_DONE &&
              acts_group_is_broken(acting, move)))
             acts_add_undo(facts, acting, record);

@@ -750,6 +750,101 @@ test_undo_after_moves_without_effect(void **state)
     scene_free(scene);
 }
 
+/* A cluster where a move of v1 from h0 to h1 has made things worse. */
+static struct scene *
+scene_new_worse(void)
+{
+    struct scene *scene = scene_new();
+    struct vg_migration *worse = scene_add_move(scene, 1, 0, 1, NOW - HOUR, VG_MIGRATION_DONE);
+
+    worse->act = g_strdup("act-0/1");
+    worse->verdict.result = VG_VERDICT_WORSE;
+    return scene;
+}
+
+/* A reversal that did not start is attempted again, later and later, under another name. */
+static void
+test_undo_again(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new_worse();
+
+    /* The order is lost. */
+    assert_int_equal(scene_step(scene), 1);
+    scene->facts.now_ns += 2 * MINUTE;
+    assert_int_equal(scene_step(scene), 0);
+    assert_step(scene, 0, VG_ACT_DROPPED, "has not started the move");
+    scene->facts.now_ns += 3 * MINUTE;
+    assert_int_equal(scene_step(scene), 1);
+    assert_int_equal(scene->acting->moves->len, 1);
+    assert_string_equal(scene_act(scene, 0)->act, "undo/move-0000000000000000/2");
+    /* The source refuses the second one. */
+    vg_acts_refuse(scene->acting->moves->pdata[0], "its request cannot be read");
+    scene->facts.now_ns += 9 * MINUTE;
+    assert_int_equal(scene_step(scene), 0);
+    scene->facts.now_ns += MINUTE;
+    assert_int_equal(scene_step(scene), 1);
+    /* The third one leaves the source's queue. Meanwhile, the leader has lost its list. */
+    struct vg_migration *third = scene_follow(scene, 0, VG_MIGRATION_FAILED);
+    third->not_started = true;
+    scene->facts.now_ns += 20 * MINUTE - S;
+    vg_record_truncate(&vg_act_move_record, scene->acting->moves, 0);
+    assert_int_equal(scene_step(scene), 0);
+    scene->facts.now_ns += S;
+    assert_int_equal(scene_step(scene), 1);
+    assert_string_equal(scene_act(scene, 0)->act, "undo/move-0000000000000000/4");
+    /* One that has started is the last one. */
+    scene_follow(scene, 0, VG_MIGRATION_ROLLED_BACK);
+    assert_int_equal(scene_step(scene), 0);
+    scene->facts.now_ns += 5 * HOUR;
+    assert_int_equal(scene_step(scene), 0);
+    assert_int_equal(scene->acting->moves->len, 1);
+    scene_free(scene);
+}
+
+static void
+test_undo_without_end(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new_worse();
+    unsigned n = 0;
+
+    for (int i = 0; i < 24 * 60; i++) {
+        scene->facts.now_ns += MINUTE;
+        n += scene_step(scene);
+        if (scene->start->len > 0)
+            vg_acts_refuse(scene->start->pdata[0], "not now");
+    }
+    assert_int_equal(n, 8);
+    scene_free(scene);
+}
+
+/* What may pass only delays a reversal. */
+static void
+test_undo_waits(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new_worse();
+    struct vg_snap_host *h0 = scene->snapshot->hosts->pdata[0],
+                        *h1 = scene->snapshot->hosts->pdata[1];
+    struct vg_snap_vm *vm = h1->vms->pdata[0];
+
+    vm->problem = g_strdup("its counters are damaged");
+    assert_int_equal(scene_step(scene), 0);
+    assert_waits(scene, 0, "its counters are damaged");
+    g_clear_pointer(&vm->problem, g_free);
+    h0->maintenance = true;
+    assert_int_equal(scene_step(scene), 0);
+    assert_waits(scene, 0, "host 'h0' is in maintenance");
+    h0->maintenance = false;
+    scene->rules.mode = VG_POLICY_PROPOSE;
+    assert_int_equal(scene_step(scene), 0);
+    assert_waits(scene, 0, "is 'propose'");
+    scene->rules.mode = VG_POLICY_ACT;
+    assert_int_equal(scene_step(scene), 1);
+    scene_free(scene);
+}
+
 int
 main(void)
 {
@@ -774,6 +869,9 @@ main(void)
         cmocka_unit_test(test_undo),
         cmocka_unit_test(test_no_undo),
         cmocka_unit_test(test_undo_after_moves_without_effect),
+        cmocka_unit_test(test_undo_again),
+        cmocka_unit_test(test_undo_without_end),
+        cmocka_unit_test(test_undo_waits),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
