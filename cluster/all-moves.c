@@ -65,6 +65,8 @@ vg_peer_all_moves(vg_peers *peers, bool active, size_t limit)
         g_ptr_array_add(list, moves);
         if (peer->state == VG_PEER_UNREACHABLE) {
             moves->reason = g_strdup(peer->reason);
+        } else if (peer->host_proof == VG_PROOF_DISPUTED) {
+            moves->reason = g_strdup(peer->host_reason);
         } else {
             g_ptr_array_add(names, peer->name);
             g_ptr_array_add(asked, moves);

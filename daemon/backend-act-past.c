@@ -7,8 +7,11 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "cluster/peer-moves.h"
 #include "policy/acts.h"
+
+#define VG_LOG_TAG "act"
 
 struct act_past {
     int64_t revision;  /* of the leader's key when etcd was read, or 0 */
@@ -185,9 +188,13 @@ act_past_read(struct act_past *past, vg_daemon_backend *backend, vg_acts *acts, 
                                        "large",
                                        left_out);
     for (guint i = 0; i < ret->hosts->len; i++) {
-        const struct vg_host_moves *host = ret->hosts->pdata[i];
+        struct vg_host_moves *host = ret->hosts->pdata[i];
         if (!ret->unknown)
             ret->unknown = act_why_unknown(host, since_ns);
+        if (vg_act_past_keep_own(host) > 0)
+            vg_log_warn_limited("moves are ignored because the host that reports them is not their "
+                                "source host=\"%s\"",
+                                host->host);
         for (guint k = 0; k < host->moves->len; k++)
             g_ptr_array_add(ret->moves, host->moves->pdata[k]);
     }

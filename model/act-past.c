@@ -86,6 +86,21 @@ vg_act_past_truncate(vg_act_past *past, guint n)
     vg_record_truncate(&act_past_move_record, past->moves, MIN(n, past->moves->len));
 }
 
+guint
+vg_act_past_keep_own(struct vg_host_moves *host)
+{
+    guint n = 0;
+
+    for (guint i = host->moves->len; i-- > 0;) {
+        const struct vg_migration *move = host->moves->pdata[i];
+        if (g_strcmp0(move->from, host->host) == 0)
+            continue;
+        g_ptr_array_remove_index(host->moves, i);
+        n++;
+    }
+    return n;
+}
+
 vg_act_past *
 vg_act_past_update(const vg_act_past *before, const struct vg_host_moves *host, int64_t since_ns)
 {
@@ -101,7 +116,8 @@ vg_act_past_update(const vg_act_past *before, const struct vg_host_moves *host, 
     }
     for (guint i = 0; before && i < before->moves->len; i++) {
         const struct vg_act_past_move *move = before->moves->pdata[i];
-        if (move->made_ns >= since_ns && !g_hash_table_contains(known, move->id))
+        if (move->made_ns >= since_ns && strcmp(move->from, host->host) == 0 &&
+            !g_hash_table_contains(known, move->id))
             g_ptr_array_add(past->moves, vg_record_copy(&act_past_move_record, move));
     }
     g_ptr_array_sort(past->moves, act_past_compare);

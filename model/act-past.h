@@ -43,8 +43,14 @@ typedef struct vg_act_past vg_act_past;
 
 extern const struct vg_record_type vg_act_past_record;
 
+/* Removes moves that a host reports although it is not their source. Only the source of a move has
+ * its record. Another host could thus have moves counted or reversed that never took place. Returns
+ * the number of these moves. */
+guint vg_act_past_keep_own(struct vg_host_moves *host);
+
 /* Returns the moves of a host since `since_ns` (epoch). `before` is the earlier list, or NULL;
- * moves in it that the host no longer reports are included. The caller frees the list. */
+ * moves from this host in it that the host no longer reports are included. The caller frees the
+ * list. */
 vg_act_past *vg_act_past_update(const vg_act_past *before, const struct vg_host_moves *host,
                                 int64_t since_ns);
 

@@ -96,6 +96,29 @@ test_a_move_that_ends_later(void **state)
     assert_string_equal(done->from, "a");
 }
 
+/* A host reports moves of other hosts' VMs. */
+static void
+test_moves_of_others(void **state)
+{
+    HOST(host);
+    (void)state;
+
+    add_move(host, "three", VG_MIGRATION_DONE, 300);
+    add_move(host, "two", VG_MIGRATION_DONE, 200);
+    add_move(host, "one", VG_MIGRATION_DONE, 100);
+    struct vg_migration *lie = host->moves->pdata[1];
+    g_free(lie->from);
+    lie->from = g_strdup("c");
+    /* An earlier version has stored it. */
+    g_autoptr(vg_act_past) stored = vg_act_past_update(NULL, host, 0);
+    expect(stored, "three two one ");
+    assert_int_equal(vg_act_past_keep_own(host), 1);
+    assert_int_equal(host->moves->len, 2);
+    g_autoptr(vg_act_past) past = vg_act_past_update(stored, host, 0);
+    expect(past, "three one ");
+    assert_int_equal(vg_act_past_keep_own(host), 0);
+}
+
 static void
 test_a_document(void **state)
 {
@@ -137,6 +160,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_lost_journal),
         cmocka_unit_test(test_a_move_that_ends_later),
+        cmocka_unit_test(test_moves_of_others),
         cmocka_unit_test(test_a_document),
     };
 
