@@ -7,6 +7,7 @@
 
 #include "engine/day-past.h"
 #include "engine/departed.h"
+#include "engine/own-track.h"
 #include "engine/proxy-track.h"
 #include "engine/vm-track.h"
 #include "model/card-fact.h"
@@ -16,17 +17,14 @@ struct host_track {
     uint64_t steps;
     int64_t begin_ns;
     int64_t end_ns;
-    uint64_t lost_events;      /* sum of all windows */
-    uint64_t last_lost_events; /* of the newest window */
-    /* run time of all but vCPUs, in windows that report it */
-    int64_t own_ns;
-    int64_t own_covered_ns; /* total length of these windows */
-    double own_ewma;        /* in cores */
-    GPtrArray *vms;         /* struct vg_vm_track, owned */
-    GPtrArray *proxies;     /* engine/proxy-track.h */
-    GArray *cards;          /* struct vg_card_fact, of the newest window */
-    GPtrArray *departed;    /* engine/departed.h */
-    guint next;             /* index at which the search for the next sample starts */
+    uint64_t lost_events;      /* the sum of all windows */
+    uint64_t last_lost_events; /* that of the newest window */
+    struct vg_own_track own;
+    GPtrArray *vms;      /* struct vg_vm_track, owned */
+    GPtrArray *proxies;  /* engine/proxy-track.h */
+    GArray *cards;       /* struct vg_card_fact, of the newest window */
+    GPtrArray *departed; /* engine/departed.h */
+    guint next;          /* index at which the search for the next sample starts */
 };
 
 struct vg_engine {
@@ -50,6 +48,7 @@ free_host(void *data)
     g_ptr_array_unref(host->proxies);
     g_array_unref(host->cards);
     g_ptr_array_unref(host->departed);
+    vg_own_track_clear(&host->own);
     g_free(host);
 }
 
@@ -99,6 +98,7 @@ need_host(vg_engine *engine, const char *name, const struct vg_window *window)
     host->proxies = vg_proxy_tracks_new();
     host->cards = g_array_new(FALSE, FALSE, sizeof(struct vg_card_fact));
     host->departed = vg_departed_new();
+    vg_own_track_init(&host->own);
     g_hash_table_insert(engine->hosts, g_strdup(name), host);
     return host;
 }
@@ -145,23 +145,6 @@ engine_forget_gone(struct host_track *host)
     vg_departed_expire(host->departed, host->end_ns);
 }
 
-/* Feeds the host's own use of its CPUs. */
-static void
-engine_feed_own(const vg_engine *engine, struct host_track *host, const struct vg_window *window)
-{
-    int64_t window_ns = window->end_ns - window->begin_ns;
-    double cores = (double)window->host.own_ns / (double)window_ns;
-
-    if (window->host.own_ns < 0)
-        return;
-    host->own_ewma += host->own_covered_ns == 0
-                          ? cores
-                          : vg_ewma_weight(window_ns, engine->config.score.half_life_ns) *
-                                (cores - host->own_ewma);
-    host->own_ns = vg_time_sum(host->own_ns, window->host.own_ns);
-    host->own_covered_ns += window_ns;
-}
-
 void
 vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *host_name)
 {
@@ -172,7 +155,7 @@ vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *ho
     host->end_ns = window->end_ns;
     host->lost_events += window->lost_events;
     host->last_lost_events = window->lost_events;
-    engine_feed_own(engine, host, window);
+    vg_own_track_feed(&host->own, window, engine->mode, engine->config.score.half_life_ns);
     vg_proxy_tracks_feed(host->proxies, window);
     g_array_set_size(host->cards, 0);
     g_array_append_vals(host->cards, window->gpu_cards->data, window->gpu_cards->len);
@@ -451,11 +434,7 @@ read_host(const vg_engine *engine, const struct vg_engine_part *part,
         uint64_t lost =
             engine->mode == VG_ENGINE_LIVE ? track->last_lost_events : track->lost_events;
         host->lost_events = (int64_t)MIN(lost, (uint64_t)VG_JSON_INT_MAX);
-        double own = engine->mode == VG_ENGINE_LIVE ? track->own_ewma
-                     : track->own_covered_ns > 0
-                         ? (double)track->own_ns / (double)track->own_covered_ns
-                         : 0;
-        host->own_share = MIN(own, VG_SNAPSHOT_SHARE_MAX);
+        vg_own_track_read(&track->own, engine->mode, host);
         vg_proxy_tracks_read(track->proxies, host->proxies);
     }
     fill_host(engine, part, track, description, host);

@@ -180,38 +180,21 @@ feed_uses(struct vg_vm_track *track, const struct vg_vm_sample *sample, int64_t 
 }
 
 static void
-push_bounded(GArray *profile, guint max, double value)
-{
-    if (profile->len >= max)
-        g_array_remove_index(profile, 0);
-    g_array_append_val(profile, value);
-}
-
-/* Feeds the profile. Windows at the ends of a recording are cut, and an operator may change the
- * length. A longer window of a recording therefore restarts the profile. Other odd windows are
- * ignored until several come, because a long live window only means that the collector was late.
- * Lengths that differ by up to 1 % count as equal. */
-static void
 feed_profile(struct vg_vm_track *track, const struct vg_vm_sample *sample, int64_t window_ns,
              double demand_ns)
 {
-    int64_t slack_ns = track->profile_window_ns / 100;
-    bool shorter = window_ns < track->profile_window_ns - slack_ns;
-    bool longer = window_ns > track->profile_window_ns + slack_ns;
-    bool empty = track->profile_cpu->len == 0;
-    bool odd = !empty && (shorter || (longer && track->mode == VG_ENGINE_LIVE));
-    track->odd_windows = odd ? track->odd_windows + 1 : 0;
-    if (odd && track->odd_windows < VG_ENGINE_ODD_WINDOWS)
+    bool anew;
+
+    if (!vg_profile_clock_takes(&track->clock, window_ns, track->mode, track->profile_cpu->len == 0,
+                                &anew))
         return;
-    if (shorter || longer) {
-        track->odd_windows = 0;
+    if (anew) {
         g_array_set_size(track->profile_cpu, 0);
         g_array_set_size(track->profile_gpu, 0);
-        track->profile_window_ns = window_ns;
     }
-    push_bounded(track->profile_cpu, VG_SNAPSHOT_PROFILE_MAX, demand_ns / (double)window_ns);
-    push_bounded(track->profile_gpu, VG_SNAPSHOT_PROFILE_MAX,
-                 sample->gpu_known ? vg_gpu_intensity(sample->gpu_active_ns, window_ns) : -1);
+    vg_profile_push(track->profile_cpu, VG_SNAPSHOT_PROFILE_MAX, demand_ns / (double)window_ns);
+    vg_profile_push(track->profile_gpu, VG_SNAPSHOT_PROFILE_MAX,
+                    sample->gpu_known ? vg_gpu_intensity(sample->gpu_active_ns, window_ns) : -1);
 }
 
 /* Feeds the day in live mode. A recording is judged as a whole. */
@@ -229,10 +212,10 @@ vm_track_feed_day(struct vg_vm_track *track, const struct vg_vm_sample *sample, 
         gpu_known ? track->day_active_ns + (double)MIN(sample->gpu_active_ns, window_ns) : -1;
     if (track->day_ns < VG_ENGINE_DAY_NS)
         return;
-    push_bounded(track->day_cpu, VG_ENGINE_DAY_WINDOWS,
-                 MAX(track->day_demand_ns / (double)track->day_ns, 0));
-    push_bounded(track->day_gpu, VG_ENGINE_DAY_WINDOWS,
-                 track->day_active_ns < 0 ? -1 : track->day_active_ns / (double)track->day_ns);
+    vg_profile_push(track->day_cpu, VG_ENGINE_DAY_WINDOWS,
+                    MAX(track->day_demand_ns / (double)track->day_ns, 0));
+    vg_profile_push(track->day_gpu, VG_ENGINE_DAY_WINDOWS,
+                    track->day_active_ns < 0 ? -1 : track->day_active_ns / (double)track->day_ns);
     track->day_ns = 0;
     track->day_demand_ns = track->day_active_ns = 0;
 }
@@ -378,7 +361,7 @@ vg_day_read(const GArray *cpu, const GArray *gpu, struct vg_snap_profile *ret)
 static void
 read_profile(const struct vg_vm_track *track, struct vg_snap_vm *vm)
 {
-    vm->profile.window_ns = track->profile_window_ns;
+    vm->profile.window_ns = track->clock.window_ns;
     vm_track_append(track->profile_cpu, track->profile_gpu, &vm->profile);
     vg_day_read(track->day_cpu, track->day_gpu, &vm->day);
 }

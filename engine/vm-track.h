@@ -6,6 +6,7 @@
 #define VG_ENGINE_VM_TRACK_H
 
 #include "engine/engine.h"
+#include "engine/profile-clock.h"
 
 /* A rate: the sum since the VM was first seen, and an EWMA per second. */
 struct vg_rate {
@@ -49,11 +50,10 @@ struct vg_vm_track {
     struct vg_rate preempt_ns;
     struct vg_rate wake_wait_ns;
     struct vg_rate preemptions;
-    GArray *losses;            /* struct vg_loss_track */
-    GArray *uses;              /* struct vg_use_track */
-    GArray *cpus;              /* int32_t, CPUs that it may use, or was seen on */
-    int64_t profile_window_ns; /* the length of the windows in the profile */
-    uint32_t odd_windows;      /* consecutive windows left out of the profile */
+    GArray *losses; /* struct vg_loss_track */
+    GArray *uses;   /* struct vg_use_track */
+    GArray *cpus;   /* int32_t, CPUs that it may use, or was seen on */
+    struct vg_profile_clock clock;
     GArray *profile_cpu;       /* double, the newest last */
     GArray *profile_gpu;       /* double, -1 where the GPU side is unknown */
     int64_t last_ns;           /* the end of the last window that it was in */

@@ -227,6 +227,12 @@ seal_host(struct vg_snap_host *host, GError **err)
         return vg_error(err, VG_E_INVALID, "host '%s': free memory exceeds total memory",
                         host->name);
 
+    if (host->own_profile.gpu->len > 0)
+        return vg_error(err, VG_E_INVALID, "host '%s': the own_profile has GPU windows",
+                        host->name);
+    if (host->own_profile.cpu->len > 0 && host->own_profile.window_ns <= 0)
+        return vg_error(err, VG_E_INVALID, "host '%s': own_profile without window_ns", host->name);
+
     lower_uuid(&host->uuid);
     g_ptr_array_sort(host->gpus, by_device);
     g_ptr_array_sort(host->vms, by_vm);

@@ -200,10 +200,12 @@ struct vg_snap_host {
     int64_t end_ns;
     /* age of this host's data when it was merged with others; 0 if new, or unknown */
     int64_t age_ns;
-    int64_t cpus;         /* CPUs that VMs may use */
-    double own_share;     /* cores used by anything except vCPUs; 0 if unknown, or none */
-    char *cpu_model;      /* NULL if unknown */
-    int64_t memory_bytes; /* 0 if unknown */
+    int64_t cpus;     /* CPUs that VMs may use */
+    double own_share; /* cores used by anything except vCPUs; 0 if unknown, or none */
+    bool own_known;   /* own_share is known even if it is 0 */
+    struct vg_snap_profile own_profile; /* own_share window by window; only the CPU */
+    char *cpu_model;                    /* NULL if unknown */
+    int64_t memory_bytes;               /* 0 if unknown */
     int64_t memory_free_bytes;
     bool maintenance;
     int64_t lost_events; /* dropped by the recorder (live: in the newest window), so figures may be

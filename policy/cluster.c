@@ -308,15 +308,38 @@ cluster_own_of_pool(const vg_cluster *cluster, const struct vg_host_state *host,
     return CLAMP(capacity - run, 0, lost);
 }
 
-static void
-cluster_set_own(const vg_cluster *cluster, struct vg_load *load, double own)
+/* Returns the cores that the host itself used in a window. */
+static double
+cluster_own_in(const vg_cluster *cluster, const struct vg_snap_host *host, size_t w)
 {
-    load->own = own;
-    for (size_t w = 0; w < cluster->n_windows; w++)
-        load->demand[w] += own;
+    const struct vg_snap_profile *profile = &host->own_profile;
+    const size_t ago = cluster->n_windows - 1 - w;
+    const double mean = is_amount(host->own_share) ? host->own_share : 0;
+
+    if (cluster->of_day || profile->window_ns != cluster->window_ns || ago >= profile->cpu->len)
+        return mean;
+    const double cores = g_array_index(profile->cpu, double, profile->cpu->len - 1 - ago);
+    return is_amount(cores) ? cores : mean;
 }
 
-/* Adds the host's own use of its CPUs. */
+/* Adds the host's own use in one window to its loads, whose `own` are the means of what VMs lost to
+ * it there. This loss is spread over the windows as the whole use is. */
+static void
+cluster_add_own_in(const vg_cluster *cluster, struct vg_host_state *host, size_t w)
+{
+    const double own = cluster_own_in(cluster, host->host, w);
+    const double part = host->host->own_share > 0 ? own / host->host->own_share : 1;
+    double rest = own;
+
+    for (guint p = 0; p < host->pools->len; p++) {
+        struct vg_load *pool = &g_array_index(host->pools, struct vg_load, p);
+        pool->demand[w] = MIN(pool->own * part, pool->capacity);
+        rest -= pool->demand[w];
+    }
+    host->floating.demand[w] = MAX(rest, MIN(host->floating.own * part, host->floating.capacity));
+}
+
+/* What the host itself takes of its CPUs. Nothing else is in the loads yet. */
 static void
 cluster_add_own(const vg_cluster *cluster, struct vg_host_state *host)
 {
@@ -324,17 +347,22 @@ cluster_add_own(const vg_cluster *cluster, struct vg_host_state *host)
 
     for (guint p = 0; p < host->pools->len; p++) {
         struct vg_load *pool = &g_array_index(host->pools, struct vg_load, p);
-        cluster_set_own(cluster, pool, cluster_own_of_pool(cluster, host, (int)p, pool->capacity));
+        pool->own = cluster_own_of_pool(cluster, host, (int)p, pool->capacity);
         bound += pool->own;
     }
     for (guint v = 0; v < host->vms->len; v++) {
         const struct vg_vm_state *vm = &cluster->vms[g_array_index(host->vms, size_t, v)];
         run += vm->problem || vm->pool == VG_POOL_FLOATING ? 0 : vm->vm->run_share;
     }
-    double own = is_amount(host->host->own_share) ? host->host->own_share : 0;
-    double left = MAX(host->floating.capacity - run - bound, 0);
-    double shown = cluster_own_of_pool(cluster, host, VG_POOL_FLOATING, left);
-    cluster_set_own(cluster, &host->floating, MAX(own - bound, shown));
+    const double left = MAX(host->floating.capacity - run - bound, 0);
+    host->floating.own = cluster_own_of_pool(cluster, host, VG_POOL_FLOATING, left);
+    for (size_t w = 0; w < cluster->n_windows; w++)
+        cluster_add_own_in(cluster, host, w);
+    for (guint p = 0; p < host->pools->len; p++) {
+        struct vg_load *pool = &g_array_index(host->pools, struct vg_load, p);
+        pool->own = vg_load_mean(cluster, pool);
+    }
+    host->floating.own = vg_load_mean(cluster, &host->floating);
 }
 
 /* Adds the load of engines beyond the shares of the host's VMs. */

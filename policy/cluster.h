@@ -9,8 +9,9 @@
  *     others, share the CPUs of all their sets. A VM floats if it has no set, if its set is as
  *     large as the host, or if the plan moved it here: it may use what the pools leave. Pools do
  *     not change when a VM leaves, so a departure never makes a host look worse.
- *   - The host's own use is a constant load in addition to its VMs. The part that VMs lost to it
- *     is in their pool, up to the CPUs that the pool's VMs did not use; the rest floats.
+ *   - The host's own use is a load in addition to its VMs, window by window if own_profile has the
+ *     window. The part that VMs lost to it is in their pool, up to the CPUs that the pool's VMs did
+ *     not use; the rest floats.
  *   - Profiles are aligned at their newest windows. Windows missing in a VM's profile, and
  *     profiles with an unusual window length, are replaced with the VM's constant demand, run +
  *     preempt + wake_wait.
@@ -46,7 +47,7 @@
 /* The load of one pool, of all floating VMs, or of one engine: one number per profile window. */
 struct vg_load {
     double capacity;    /* CPUs, or 1 engine; for floating VMs the CPUs of the whole host */
-    double own;         /* the host's own demand in each window; 0 for engines */
+    double own;         /* the mean of the host's own demand; 0 for engines */
     double *demand;     /* n_windows, owned */
     char *name;         /* "CPUs 0-3", "CPUs", "engine 'rcs0' of GPU '0000:00:02.0'" */
     const char *device; /* for an engine only */

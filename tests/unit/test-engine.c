@@ -375,6 +375,37 @@ test_what_the_host_itself_takes(void **state)
     }
 }
 
+/* The same windows as of the profiles of VMs: a late one is omitted. */
+static void
+test_profile_of_the_host_itself(void **state)
+{
+    static const struct {
+        int64_t length_ns, own_ns;
+    } windows[] = {{S, 0}, {S, S}, {3 * S, S}, {S, -1}, {S, S / 4}};
+    (void)state;
+    g_autoptr(vg_engine) engine = vg_engine_new(&config, VG_ENGINE_LIVE);
+    int64_t begin_ns = 0;
+    for (size_t i = 0; i < G_N_ELEMENTS(windows); i++) {
+        struct vg_window window;
+        window_init(&window, begin_ns, begin_ns + windows[i].length_ns);
+        add_vm(&window, "vm", 30, windows[i].length_ns, 0);
+        window.host.own_ns = windows[i].own_ns;
+        vg_engine_step(engine, &window, "host");
+        vg_window_clear(&window);
+        begin_ns += windows[i].length_ns;
+    }
+    g_autoptr(vg_snapshot) snapshot = read_snapshot(engine, VG_ENGINE_LIVE, 1);
+    const struct vg_snap_host *host = snapshot->hosts->pdata[0];
+    const GArray *own = host->own_profile.cpu;
+    assert_int_equal(host->own_profile.window_ns, S);
+    assert_int_equal(own->len, 4);
+    assert_int_equal(vm_at(snapshot, 0)->profile.cpu->len, own->len);
+    assert_near(g_array_index(own, double, 0), 0);
+    assert_near(g_array_index(own, double, 1), 1);
+    assert_near(g_array_index(own, double, 2), host->own_share); /* it is not known */
+    assert_near(g_array_index(own, double, 3), 0.25);
+}
+
 /* Windows of the profile of a VM that came back after `away` windows without it. */
 static guint
 history_after(enum vg_engine_mode mode, int away)
@@ -701,6 +732,7 @@ main(void)
         cmocka_unit_test_setup(test_plan, set_up),
         cmocka_unit_test_setup(test_cpus, set_up),
         cmocka_unit_test_setup(test_what_the_host_itself_takes, set_up),
+        cmocka_unit_test_setup(test_profile_of_the_host_itself, set_up),
         cmocka_unit_test_setup(test_twins, set_up),
         cmocka_unit_test_setup(test_mean_of_times, set_up),
         cmocka_unit_test_setup(test_many_aggressors, set_up),

@@ -184,6 +184,72 @@ test_hold_is_told(void **state)
     }
 }
 
+/* VMs want 7.5 of 8 CPUs all the time. A program of the host took two cores for a minute and ended
+ * 40 s ago, so that a mean over a minute still has 0.63 of it, and the last 30 s have nothing. */
+static void
+test_hold_of_a_host_program(void **state)
+{
+    (void)state;
+    for (int known = 0; known < 2; known++) {
+        double cpu[300], own[300];
+        g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_LIVE);
+        struct vg_snap_host *from = policy_add_host(snapshot, "from", 8);
+        policy_add_host(snapshot, "to", 8);
+        for (guint w = 0; w < 300; w++) {
+            cpu[w] = 7.5 / 5;
+            own[w] = w >= 200 && w < 260 ? 2 : 0;
+        }
+        for (int v = 0; v < 5; v++) {
+            g_autofree char *name = g_strdup_printf("vm%d", v);
+            struct vg_snap_vm *vm = policy_add_vm(from, name, 1.5, -1);
+            policy_set_profile(vm, cpu, G_N_ELEMENTS(cpu));
+            vm->run_share = 1.5;
+            vm->preempt_share = 0;
+        }
+        from->own_share = 0.63;
+        if (known > 0) {
+            from->own_profile.window_ns = S;
+            g_array_append_vals(from->own_profile.cpu, own, G_N_ELEMENTS(own));
+        }
+        g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+        assert_int_equal(plan->verdict, known > 0 ? VG_PLAN_NOTHING_TO_DO : VG_PLAN_CHANGES);
+        if (known > 0)
+            assert_true(policy_says(
+                plan->why, "host 'from' loses 0.30 cores on CPUs (VMs demand 7.50, the host itself "
+                           "uses 0.40, 8 there), but not for long enough: its mean over the last "
+                           "30 s is 0.00, below the threshold of 0.05"));
+    }
+}
+
+/* VMs are bound to CPU 0. They lost 0.2 cores to a program that took 0.5 on average, and a whole
+ * core in every other window: 0.4 cores of CPU 0 then, and nothing in the other windows. */
+static void
+test_own_use_of_a_pool(void **state)
+{
+    (void)state;
+    static const double cpu[] = {0.4, 0.4, 0.4, 0.4}, own[] = {0, 1, 0, 1};
+    g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
+    struct vg_snap_host *host = policy_add_host(snapshot, "host", 4);
+    policy_add_host(snapshot, "other", 4);
+    for (int v = 0; v < 2; v++) {
+        struct vg_snap_vm *vm = policy_add_vm(host, v == 0 ? "a" : "b", 0.4, 0);
+        struct vg_snap_loss *loss = vg_record_new(&vg_snap_loss_record);
+        loss->aggressor = g_strdup("host:user");
+        loss->share = 0.1;
+        g_ptr_array_add(vm->lost_to, loss);
+        policy_set_profile(vm, cpu, G_N_ELEMENTS(cpu));
+        vm->run_share = 0.3;
+        vm->preempt_share = 0.1;
+    }
+    host->own_share = 0.5;
+    host->own_profile.window_ns = S;
+    g_array_append_vals(host->own_profile.cpu, own, G_N_ELEMENTS(own));
+    policy_config.max_moves = 0;
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_true(policy_says(plan->why, "host 'host' loses 0.10 cores on CPU 0 (VMs demand 0.80, "
+                                       "the host itself uses 0.20, 1 there)"));
+}
+
 static void
 assert_reason(vg_snapshot *snapshot, const char *vm, const char *reason)
 {
@@ -425,6 +491,8 @@ main(void)
         cmocka_unit_test_setup(test_bad_vm_chooses_no_windows, policy_set_up),
         cmocka_unit_test_setup(test_bad_vm_has_no_vote, policy_set_up),
         cmocka_unit_test_setup(test_hold_is_told, policy_set_up),
+        cmocka_unit_test_setup(test_hold_of_a_host_program, policy_set_up),
+        cmocka_unit_test_setup(test_own_use_of_a_pool, policy_set_up),
         cmocka_unit_test_setup(test_what_pools_leave_is_told, policy_set_up),
         cmocka_unit_test_setup(test_figures_are_told_apart, policy_set_up),
         cmocka_unit_test_setup(test_times_of_hosts, policy_set_up),

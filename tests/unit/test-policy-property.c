@@ -138,12 +138,25 @@ random_vm(GRand *rand, struct vg_snap_host *host, const char *name)
 }
 
 static void
+random_own(GRand *rand, struct vg_snap_host *host)
+{
+    host->own_share = chance(rand, 0.5) ? pick(rand, 0, 2) : 0;
+    if (chance(rand, 0.5))
+        return;
+    host->own_profile.window_ns = chance(rand, 0.2) ? 2 * S : S;
+    for (int n = g_rand_int_range(rand, 1, WINDOWS + 3); n > 0; n--) {
+        double cores = chance(rand, 0.5) ? pick(rand, 0, 3) : 0;
+        g_array_append_val(host->own_profile.cpu, cores);
+    }
+}
+
+static void
 random_host(GRand *rand, vg_snapshot *snapshot, int index)
 {
     g_autofree char *name = g_strdup_printf("h%d", index);
     struct vg_snap_host *host = vg_snapshot_add_host(snapshot, name);
     host->cpus = g_rand_int_range(rand, 1, 7);
-    host->own_share = chance(rand, 0.5) ? pick(rand, 0, 2) : 0;
+    random_own(rand, host);
     host->maintenance = chance(rand, 0.1);
     host->cpu_model = chance(rand, 0.5) ? g_strdup("m1") : NULL;
     host->memory_bytes = chance(rand, 0.6) ? 16 * GIB : 0;
@@ -221,6 +234,7 @@ struct toy_vm {
 struct toy {
     size_t n;
     size_t windows;
+    int64_t window_ns;
     struct toy_vm vms[VMS_MAX];
     int64_t memory_taken[HOSTS_MAX]; /* by the plan, index in the sorted snapshot */
     int64_t gpus_taken[HOSTS_MAX][GPUS_MAX];
@@ -305,6 +319,7 @@ toy_init(struct toy *toy, const vg_snapshot *snapshot)
     int64_t window_ns = common_window(snapshot);
     memset(toy, 0, sizeof(*toy));
     toy->windows = 1;
+    toy->window_ns = window_ns;
     for (int pass = 0; pass < 2; pass++) {
         for (guint h = 0; h < snapshot->hosts->len; h++) {
             const struct vg_snap_host *host = snapshot->hosts->pdata[h];
@@ -379,6 +394,17 @@ toy_run_in_blocks(const struct vg_snap_host *host)
     return run;
 }
 
+/* What the host itself takes of all CPUs in a window. */
+static double
+toy_own_in(const struct toy *toy, const struct vg_snap_host *host, size_t w)
+{
+    const GArray *own = host->own_profile.cpu;
+    const size_t from_end = toy->windows - w;
+    if (host->own_profile.window_ns != toy->window_ns || from_end > own->len)
+        return host->own_share;
+    return g_array_index(own, double, own->len - from_end);
+}
+
 static void
 toy_loss(const struct toy *toy, const vg_snapshot *snapshot, double *ret_cpu, double *ret_gpu)
 {
@@ -399,13 +425,19 @@ toy_loss(const struct toy *toy, const vg_snapshot *snapshot, double *ret_cpu, do
                     blocks[vm->block] += vm->cpu[w];
             }
             double bound = 0;
+            double bound_now = 0;
+            double now = toy_own_in(toy, host, w);
+            double part = host->own_share > 0 ? now / host->own_share : 1;
             for (size_t b = 0; b < G_N_ELEMENTS(blocks); b++) {
                 double own = toy_own(host, (int)b, 2);
-                over += fmax(0, blocks[b] + own - 2);
+                double own_now = fmin(own * part, 2);
+                over += fmax(0, blocks[b] + own_now - 2);
                 bound += own;
+                bound_now += own_now;
             }
             double left = (double)host->cpus - bound - toy_run_in_blocks(host);
-            all += bound + fmax(host->own_share - bound, toy_own(host, -1, left));
+            double shown = fmin(toy_own(host, -1, left) * part, (double)host->cpus);
+            all += bound_now + fmax(now - bound_now, shown);
             *ret_cpu += fmax(over, all - (double)host->cpus) / (double)toy->windows;
             *ret_gpu += toy_gpu_loss(toy, host, w) / (double)toy->windows;
         }

@@ -95,6 +95,10 @@ make_full(void)
     host->memory_free_bytes = 50;
     host->maintenance = true;
     host->lost_events = 3;
+    const double own[] = {0.25, 0};
+    host->own_share = 0.125;
+    host->own_profile.window_ns = 1000000000;
+    g_array_append_vals(host->own_profile.cpu, own, 2);
     vg_snap_host_add_vm(host, "vm-b");
     struct vg_snap_vm *vm = vg_snap_host_add_vm(host, "vm-a");
     vm->uuid = g_strdup("11111111-2222-3333-4444-555555555555");
@@ -142,6 +146,9 @@ test_round_trip(void **state)
     assert_non_null(host);
     assert_null(vg_snapshot_find_host(again, "beta"));
     assert_ptr_equal(host, again->hosts->pdata[0]); /* sorted */
+    assert_true(host->own_share == 0.125);
+    assert_int_equal(host->own_profile.cpu->len, 2);
+    assert_true(g_array_index(host->own_profile.cpu, double, 0) == 0.25);
     const struct vg_snap_vm *vm = host->vms->pdata[0];
     assert_string_equal(vm->name, "vm-a");
     assert_int_equal(vm->cpus->len, 2); /* 1, 5: sorted, once each */
@@ -268,6 +275,11 @@ test_refused(void **state)
         {DOC(HOST("h", VM_WITH("v", "\"profile\":{\"window_ns\":1,\"cpu\":[1],\"gpu\":[1,1]}"))),
          "1 CPU windows and 2 GPU windows"},
         {DOC(HOST("h", VM_WITH("v", "\"profile\":{\"cpu\":[1]}"))), "profile without window_ns"},
+        {DOC("{\"name\":\"h\",\"cpus\":1,\"own_profile\":{\"cpu\":[1]}}"),
+         "own_profile without window_ns"},
+        {DOC("{\"name\":\"h\",\"cpus\":1,\"own_profile\":{\"window_ns\":1,\"cpu\":[1],\"gpu\":[1]}"
+             "}"),
+         "the own_profile has GPU windows"},
         {DOC(HOST("h", VM_WITH("v", "\"gpu\":[{\"device\":\"d\",\"engine\":\"e\",\"share\":1},"
                                     "{\"device\":\"d\",\"engine\":\"e\",\"share\":1}]"))),
          "GPU 'd' engine 'e' twice"},

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "engine/profile-clock.h"
+
+/* The first and the last window of a recording are cut, and an operator may change the length: a
+ * longer window of a recording starts the profile anew. Other odd ones are left out unless more of
+ * them come, since live, a long one only means that the collector was late. Lengths that differ by
+ * up to 1 % count as the same. */
+bool
+vg_profile_clock_takes(struct vg_profile_clock *clock, int64_t window_ns, enum vg_engine_mode mode,
+                       bool empty, bool *ret_anew)
+{
+    int64_t slack_ns = clock->window_ns / 100;
+    bool shorter = window_ns < clock->window_ns - slack_ns;
+    bool longer = window_ns > clock->window_ns + slack_ns;
+    bool odd = !empty && (shorter || (longer && mode == VG_ENGINE_LIVE));
+
+    *ret_anew = false;
+    clock->odd_windows = odd ? clock->odd_windows + 1 : 0;
+    if (odd && clock->odd_windows < VG_ENGINE_ODD_WINDOWS)
+        return false;
+    if (shorter || longer) {
+        clock->odd_windows = 0;
+        clock->window_ns = window_ns;
+        *ret_anew = true;
+    }
+    return true;
+}
+
+void
+vg_profile_push(GArray *profile, guint max, double value)
+{
+    if (profile->len >= max)
+        g_array_remove_index(profile, 0);
+    g_array_append_val(profile, value);
+}
