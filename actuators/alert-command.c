@@ -84,8 +84,8 @@ struct command_plan {
     pid_t parent;
 };
 
-/* Drops all capabilities. Failures do not matter to other users than root: exec leaves them only
- * ambient capabilities, which any user can drop. */
+/* Drops all capabilities. Failures matter only for root: exec leaves other users only ambient
+ * capabilities, which any user can drop. */
 static int
 command_drop(void)
 {

@@ -497,8 +497,8 @@ talk_read_message(vg_guest_talk *talk, json_object *object, struct vg_guest_mess
     g_autofree char *type = vg_guest_words_text(object, "type", WORD_MAX);
     g_autofree char *code = vg_guest_words_text(object, "code", WORD_MAX);
     struct vg_guest_message message = {0};
-    /* An error without an id refers to a line that the agent could not parse. Once all older lines
-     * are answered, this is this host's line. */
+    /* An error without an id refers to a line that the agent could not parse. After all older
+     * messages were read, it refers to this host's line. */
     bool ours = id ? json_object_is_type(id, json_type_int) && json_object_get_int64(id) == talk->id
                    : talk->greeted && g_strcmp0(type, "error") == 0;
 

@@ -451,7 +451,7 @@ vg_handle_list_migrations(struct vg_request *request)
     request->job = migration_run_list;
 }
 
-/* ---- those of all hosts ---- */
+/* ---- moves of all hosts ---- */
 
 /* A move with the peer that runs it, or NULL. */
 struct migration_found {

@@ -64,8 +64,8 @@ cards_list(const char *root, const char *address, const char *below)
 }
 
 /* Returns whether a function prevents the assignment of a card in its IOMMU group: it is bound to a
- * host driver, and is neither a bridge nor an audio or USB function in the card's slot, which would
- * be assigned with the card. */
+ * host driver and would not be assigned with the card. Bridges never prevent it, nor do audio and
+ * USB functions in the card's slot. */
 static bool
 cards_is_neighbour(const struct cards_view *view, const char *other, const char *driver)
 {

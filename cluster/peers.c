@@ -22,8 +22,8 @@
  * responsive peers do not wait for them. */
 #define SILENT_PARALLEL (VG_PEERS_PARALLEL / 2)
 
-/* The minimum interval per member for querying members of the cluster, except for plans and
- * requests. Since each host queries each other host, the load grows with the number of hosts. */
+/* With n members in the cluster, each is refreshed at most every n times this interval, since all
+ * hosts query each other. Plans and requests may query a member earlier. */
 #define MEMBER_NS (90 * VG_NS_PER_MS)
 
 #define VERSION_TEXT_MAX 65536

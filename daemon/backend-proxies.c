@@ -190,7 +190,7 @@ backend_limit_proxy(void *data, const char *id, const struct vg_proxy_limit *lim
     return g_steal_pointer(&sockets);
 }
 
-/* ---- the proxy for the time of a move ---- */
+/* ---- the proxy during a move ---- */
 
 /* Returns the VM's place from [proxy VM] if its address is also valid on other hosts, and appends
  * the reason. */

@@ -216,7 +216,7 @@ judge_decide(const struct vg_judge *judge, struct vg_verdict_question *question,
     return verdict;
 }
 
-/* Returns whether reading the figures of a host of the moves has failed. */
+/* Returns whether the figures of one of the moves' hosts could not be read. */
 static bool
 judge_lacks_host(const struct vg_verdict_question *question)
 {

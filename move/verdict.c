@@ -220,7 +220,7 @@ verdict_rate(const struct vg_verdict_step *step, enum verdict_what what)
     }
 }
 
-/* Returns the sums over the hosts for each step that counts on all of them. */
+/* Returns the sum over all hosts for each step that counts on every host. */
 static GArray *
 verdict_sums(const GPtrArray *hosts, bool after, enum verdict_what what)
 {

@@ -33,7 +33,7 @@ struct notifier_vm {
     /* Only the thread changes the following members. Reading them needs the lock. */
     bool is_notified;
     bool may_know; /* it was notified of a proxy, or will be shortly */
-    char *reason;  /* the reason of the failure, or NULL before the first attempt */
+    char *reason;  /* the reason for the failure, or NULL before the first attempt */
     int64_t notified_ns;
     int64_t id;     /* libvirt's id of the domain at the last attempt */
     int64_t due_ns; /* CLOCK_MONOTONIC; 0 for immediately */

@@ -17,7 +17,7 @@
 /* The time limit for a guest's status. */
 #define STATUS_NS (20 * VG_NS_PER_S)
 
-/* ---- libvirt of both hosts ---- */
+/* ---- both hosts' libvirt ---- */
 
 char *
 mover_peer_uri(vg_mover *mover, const char *peer, GError **err)
