@@ -52,7 +52,7 @@ vg_wire_call_end(struct vg_wire_call *call)
 }
 
 /* Prepares the next message of CALL. Called under both locks. Data written from an area belongs to
- * the proxy until it leaves the area. */
+ * the proxy until the proxy releases the area. */
 static struct vg_wire_head
 call_head(struct vg_wire_call *call, uint16_t flags)
 {

@@ -64,8 +64,8 @@ set_other(cl_kernel real, cl_uint i, size_t size, const void *value, struct vg_c
     return result;
 }
 
-/* A number that equals the address of an object of the program would be replaced. Refuse it if the
- * vendor would not refuse a wrong number. */
+/* Warns once that a number is replaced if it equals the address of one of the program's images or
+ * samplers. This only happens if the vendor does not reveal which arguments are numbers. */
 static void
 set_tell(struct vg_cl_object *kernel, cl_uint i, const struct vg_cl_object *object)
 {

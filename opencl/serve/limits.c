@@ -11,8 +11,8 @@
 #include "opencl/serve/private.h"
 #include "opencl/track/memory.h"
 
-/* Returns whether all clients of the VM together may have as much as they do if this client has
- * HAS, which is written first. */
+/* Stores that this client has HAS bytes. Returns whether all clients of the VM together are within
+ * their limit. */
 static bool
 limits_claim(const struct vg_serve *serve, uint64_t has)
 {

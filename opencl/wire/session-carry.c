@@ -17,7 +17,7 @@
 
 #define SESSION_FRAME  (UINT64_C(256) << 10) /* maximum size in bytes */
 #define SESSION_DIRECT ((size_t)16 << 10)    /* minimum size that is received directly into place */
-#define SESSION_OWED   (VG_WIRE_SESSION_KEPT / 4) /* received bytes that are not acknowledged yet */
+#define SESSION_OWED   (VG_WIRE_SESSION_KEPT / 4) /* maximum of unacknowledged bytes */
 #define SESSION_SECOND INT64_C(1000000000)
 #define SESSION_SLACK  (15 * SESSION_SECOND)
 
