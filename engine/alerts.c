@@ -113,8 +113,8 @@ alert_mean(const struct alert_watch *watch)
 }
 
 static void
-alert_tell(const struct alert_state *state, const struct alert_watch *watch, const char *reason,
-           vg_alert_receiver *told, void *data)
+alert_report(const struct alert_state *state, const struct alert_watch *watch, const char *reason,
+             vg_alert_receiver *told, void *data)
 {
     const struct vg_alert_change change = {
         .rule = &state->rule,
@@ -205,8 +205,8 @@ alert_stays(const struct alert_state *state, struct alert_watch *watch, int64_t 
 }
 
 static void
-alert_look(struct alert_state *state, struct alert_watch *watch, int64_t lost_ns,
-           const struct alert_turn *turn)
+alert_evaluate(struct alert_state *state, struct alert_watch *watch, int64_t lost_ns,
+               const struct alert_turn *turn)
 {
     watch->seen = true;
     alert_add(state, watch, turn->length_ns, lost_ns);
@@ -221,7 +221,7 @@ alert_look(struct alert_state *state, struct alert_watch *watch, int64_t lost_ns
     watch->below_ns = 0;
     if (raised)
         watch->since_ns = turn->end_ns;
-    alert_tell(state, watch, NULL, turn->told, turn->data);
+    alert_report(state, watch, NULL, turn->told, turn->data);
 }
 
 static int64_t
@@ -247,7 +247,7 @@ alert_forget(struct alert_state *state, const struct alert_turn *turn)
         }
         if (watch->raised) {
             watch->raised = false;
-            alert_tell(state, watch, "the VM has left", turn->told, turn->data);
+            alert_report(state, watch, "the VM has left", turn->told, turn->data);
         }
         g_hash_table_iter_remove(&iter);
     }
@@ -280,10 +280,10 @@ alert_step(struct alert_state *state, const struct vg_window *window, vg_alert_n
         struct alert_watch *watch =
             alert_need_watch(state, vm->uuid[0] ? vm->uuid : vm->name, vm->name, vm->uuid);
         alert_set_name(&watch->display_name, called);
-        alert_look(state, watch, alert_lost(vm), turn);
+        alert_evaluate(state, watch, alert_lost(vm), turn);
     }
     if (!state->rule.vm[0])
-        alert_look(state, alert_need_watch(state, "", NULL, NULL), lost_ns, turn);
+        alert_evaluate(state, alert_need_watch(state, "", NULL, NULL), lost_ns, turn);
     alert_forget(state, turn);
 }
 
@@ -389,7 +389,7 @@ vg_alerts_end(vg_alerts *alerts, const char *reason, vg_alert_receiver *told, vo
             if (!watch->raised)
                 continue;
             watch->raised = false;
-            alert_tell(state, watch, reason, told, data);
+            alert_report(state, watch, reason, told, data);
         }
     }
 }

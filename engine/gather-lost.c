@@ -31,7 +31,7 @@ vg_gather_lost_new(void)
 
 /* Returns how much of this time has not been reported as missing. */
 static int64_t
-lost_untold_ns(const vg_gather *gather, int64_t begin_ns, int64_t end_ns)
+lost_unreported_ns(const vg_gather *gather, int64_t begin_ns, int64_t end_ns)
 {
     int64_t untold_ns;
 
@@ -48,7 +48,7 @@ lost_untold_ns(const vg_gather *gather, int64_t begin_ns, int64_t end_ns)
 
 /* Notes that this time was reported as missing. */
 static void
-lost_tell(vg_gather *gather, int64_t begin_ns, int64_t end_ns)
+lost_note_reported(vg_gather *gather, int64_t begin_ns, int64_t end_ns)
 {
     struct span all = {MAX(begin_ns, gather->forgotten_ns), end_ns};
     guint at = 0;
@@ -76,10 +76,10 @@ lost_tell(vg_gather *gather, int64_t begin_ns, int64_t end_ns)
 void
 vg_gather_lose(vg_gather *gather, int64_t begin_ns, int64_t end_ns)
 {
-    const int64_t untold_ns = lost_untold_ns(gather, begin_ns, end_ns);
+    const int64_t untold_ns = lost_unreported_ns(gather, begin_ns, end_ns);
 
     gather->gpu_missed += (uint64_t)((untold_ns + gather->window_ns / 2) / gather->window_ns);
-    lost_tell(gather, begin_ns, end_ns);
+    lost_note_reported(gather, begin_ns, end_ns);
 }
 
 void
@@ -100,16 +100,16 @@ vg_gather_count_missed(vg_gather *gather, const struct vg_provenance *lead, int6
 
     /* No window was closed before, so the source's figure counts. */
     if (since_ns == INT64_MIN) {
-        lost_tell(gather, begin_ns - lost_ns(gather, missed), begin_ns);
+        lost_note_reported(gather, begin_ns - lost_ns(gather, missed), begin_ns);
         return missed;
     }
-    const int64_t hole_ns = lost_untold_ns(gather, closed_ns, begin_ns);
-    const int64_t all_ns = lost_untold_ns(gather, since_ns, begin_ns);
+    const int64_t hole_ns = lost_unreported_ns(gather, closed_ns, begin_ns);
+    const int64_t all_ns = lost_unreported_ns(gather, since_ns, begin_ns);
     missed = MIN(missed, (uint64_t)(all_ns / gather->window_ns));
     /* In a hole, there is no window whose GPU figures could be missed. */
     if (!lead->besides || missed > 0)
-        lost_tell(gather, closed_ns, begin_ns);
+        lost_note_reported(gather, closed_ns, begin_ns);
     if (missed > (uint64_t)(hole_ns / gather->window_ns))
-        lost_tell(gather, since_ns, begin_ns);
+        lost_note_reported(gather, since_ns, begin_ns);
     return missed;
 }

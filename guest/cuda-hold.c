@@ -47,7 +47,7 @@ hold_other_tracer(const char *root, pid_t pid)
 }
 
 static void
-hold_say_traced(const char *root, struct vg_cuda_process *process, pid_t by)
+hold_explain_traced(const char *root, struct vg_cuda_process *process, pid_t by)
 {
     vg_guest_auto char *dir = vg_guest_format("%s/proc/%d", root, (int)by);
     char name[32];
@@ -62,7 +62,7 @@ hold_say_traced(const char *root, struct vg_cuda_process *process, pid_t by)
 
 /* Explains why no process can be held. The text is empty if the reason is unknown. */
 static void
-hold_say_impossible(const char *root, char *ret, size_t size)
+hold_explain_impossible(const char *root, char *ret, size_t size)
 {
     vg_guest_auto char *path = vg_guest_format("%s/proc/sys/kernel/yama/ptrace_scope", root);
     char text[16];
@@ -81,7 +81,7 @@ vg_cuda_hold_check(const struct vg_guest_work *work, struct vg_cuda_job *job)
 
     if (!work->config->cuda_hold_faults)
         return NULL;
-    hold_say_impossible(root, impossible, sizeof impossible);
+    hold_explain_impossible(root, impossible, sizeof impossible);
     for (size_t i = 0; i < job->n; i++) {
         struct vg_cuda_process *process = &job->processes[i];
         struct vg_guest_hold hold = {0};
@@ -92,7 +92,7 @@ vg_cuda_hold_check(const struct vg_guest_work *work, struct vg_cuda_job *job)
         /* A tracer of the agent may remain, and is replaced. */
         if (by == 0 || (vg_guest_hold_read(root, process->pid, &hold) == 0 && hold.tracer == by))
             continue;
-        hold_say_traced(root, process, by);
+        hold_explain_traced(root, process, by);
         bad = bad ? bad : process;
     }
     return bad;
@@ -118,8 +118,8 @@ hold_take(const struct vg_guest_work *work, struct vg_cuda_process *process,
 {
     switch (report->outcome) {
     case VG_GUEST_HOLD_TRACED:
-        hold_say_traced(work->config->root, process,
-                        hold_other_tracer(work->config->root, process->pid));
+        hold_explain_traced(work->config->root, process,
+                            hold_other_tracer(work->config->root, process->pid));
         return true;
     case VG_GUEST_HOLD_PARTLY:
         vg_guest_put(process->why, sizeof process->why, "%s", report->why);
@@ -235,7 +235,7 @@ struct hold_list {
 };
 
 static void
-hold_tell_one(void *user, const struct vg_guest_hold *hold)
+hold_report_one(void *user, const struct vg_guest_hold *hold)
 {
     const struct hold_list *to = user;
     vg_guest_auto char *dir = vg_guest_format("%s/proc/%d", to->root, (int)hold->pid);
@@ -259,7 +259,7 @@ vg_cuda_hold_describe(const struct vg_guest_config *config, json_object *about)
 {
     struct hold_list to = {.root = config->root, .list = json_object_new_array()};
 
-    vg_guest_holds_each(config->root, hold_tell_one, &to);
+    vg_guest_holds_each(config->root, hold_report_one, &to);
     if (json_object_array_length(to.list) > 0)
         json_object_object_add(about, "held", to.list);
     else

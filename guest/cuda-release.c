@@ -31,7 +31,7 @@ enum {
      * program. */
     FORKED_MS = 2000,
     /* The pause between two checks of such children. */
-    FORKED_LOOK_MS = 20,
+    FORKED_POLL_MS = 20,
 };
 /* The name of nvidia-cuda-mps-server and nvidia-cuda-mps-control, as the kernel truncates it. */
 #define MPS_COMM "nvidia-cuda-mps"
@@ -39,7 +39,7 @@ enum {
 /* Explains why the driver cannot release a process, from its answer about the state. The text is
  * empty if it can. */
 static void
-release_say_why(struct vg_cuda_process *process, const struct vg_cuda_call *call)
+release_explain(struct vg_cuda_process *process, const struct vg_cuda_call *call)
 {
     const char *why = call->why;
     char keeps[sizeof process->why];
@@ -121,7 +121,7 @@ release_is_alone(const struct vg_guest_work *work)
 }
 
 static int
-release_look_at_gpus(const struct vg_guest_work *work, struct vg_cuda_gpus *ret)
+release_check_gpus(const struct vg_guest_work *work, struct vg_cuda_gpus *ret)
 {
     int64_t until_ms = vg_guest_now_ms() + VG_CUDA_GPUS_MS;
 
@@ -170,7 +170,7 @@ release_read_watch(const struct vg_guest_work *work, int driver, struct release_
     }
     /* A guest with one GPU has no process on several. */
     if (wants_gpus && !has_gpus)
-        has_gpus = release_look_at_gpus(work, &gpus) == 0;
+        has_gpus = release_check_gpus(work, &gpus) == 0;
     for (size_t i = 0; i < vg_cuda_work.n && has_gpus; i++)
         vg_cuda_process_spread(&vg_cuda_work, &vg_cuda_work.processes[i], &ret_seen[i].tied.gpus,
                                &ret_seen[i].tied.most_bytes);
@@ -178,7 +178,7 @@ release_read_watch(const struct vg_guest_work *work, int driver, struct release_
 
 /* Explains why a process that was not watched from its start is not released. */
 static void
-release_say_unseen(struct vg_cuda_process *process, const struct release_seen *seen, bool alone)
+release_explain_unseen(struct vg_cuda_process *process, const struct release_seen *seen, bool alone)
 {
     if (!alone)
         vg_guest_put(process->why, sizeof process->why,
@@ -194,8 +194,8 @@ release_say_unseen(struct vg_cuda_process *process, const struct release_seen *s
 
 /* Explains why no process is released with this driver version. */
 static void
-release_say_driver(const struct vg_guest_work *work, const char *version,
-                   struct vg_cuda_process *process)
+release_explain_driver(const struct vg_guest_work *work, const char *version,
+                       struct vg_cuda_process *process)
 {
     const struct vg_cuda_driver_fault *fault = NULL;
 
@@ -213,7 +213,7 @@ release_say_driver(const struct vg_guest_work *work, const char *version,
 
 /* Checks the watch for each process. If a process cannot be moved, the reason becomes its `why`. */
 static void
-release_ask_watch(const struct vg_guest_work *work)
+release_query_watch(const struct vg_guest_work *work)
 {
     static struct release_seen seen[VG_CUDA_PROCESSES_MAX];
     char version[VG_CUDA_DRIVER_VERSION_MAX];
@@ -235,8 +235,8 @@ release_ask_watch(const struct vg_guest_work *work)
             vg_guest_put(process->why, sizeof process->why, "%s", why);
         if (process->movable == VG_CUDA_MOVABLE_UNKNOWN && !*process->why &&
             !work->config->cuda_unwatched_allowed)
-            release_say_unseen(process, &seen[i], alone);
-        release_say_driver(work, version, process);
+            release_explain_unseen(process, &seen[i], alone);
+        release_explain_driver(work, version, process);
     }
 }
 
@@ -273,9 +273,9 @@ vg_cuda_release_ask(struct vg_guest_work *work, int64_t until_ms)
         const struct vg_cuda_call *call = vg_cuda_steps_call_at(i, &process);
         process->uses_cuda = !process->gone && !(call->outcome == VG_CUDA_ANSWERED &&
                                                  call->result == VG_CUDA_NOT_INITIALIZED);
-        release_say_why(process, call);
+        release_explain(process, call);
     }
-    release_ask_watch(work);
+    release_query_watch(work);
     return release_first_bad();
 }
 
@@ -371,7 +371,7 @@ release_learn_gpus(struct vg_guest_work *work)
 {
     static struct vg_cuda_gpus gpus;
 
-    if (release_look_at_gpus(work, &gpus) == 0)
+    if (release_check_gpus(work, &gpus) == 0)
         return 0;
     if (vg_guest_work_check(work, "state") == 0)
         vg_guest_work_fail(work, VG_GUEST_CUDA_FAILED, "%s", gpus.why);
@@ -392,9 +392,9 @@ release_keep(const struct vg_guest_work *work, json_object **kept)
 /* Checks the watch again, now that no process can continue. Returns 0, or -1 if a process has made
  * a tie since the first check. */
 static int
-release_look_again(struct vg_guest_work *work)
+release_check_again(struct vg_guest_work *work)
 {
-    release_ask_watch(work);
+    release_query_watch(work);
     const struct vg_cuda_process *bad = release_first_bad();
     return bad ? release_refuse(work, bad) : 0;
 }
@@ -460,7 +460,7 @@ release_forked(struct vg_guest_work *work)
         if (late || (!keeps && now.n_inheritors == 0))
             return vg_guest_work_check(work, "checkpoint");
         if (keeps)
-            vg_guest_child_sleep(vg_guest_now_ms() + FORKED_LOOK_MS);
+            vg_guest_child_sleep(vg_guest_now_ms() + FORKED_POLL_MS);
     }
 }
 
@@ -477,7 +477,7 @@ release_stop(struct vg_guest_work *work, json_object **kept)
     if (failed > 0)
         return vg_cuda_steps_fail(work, "cannot be stopped");
     vg_cuda_hold_locked(work);
-    if (release_look_again(work) != 0 || release_forked(work) != 0)
+    if (release_check_again(work) != 0 || release_forked(work) != 0)
         return -1;
     vg_guest_huge_pages_begin(work->config);
     failed = vg_cuda_steps_call(work, VG_CUDA_OP_CHECKPOINT, VG_CUDA_LOCKED, work->until_ms);

@@ -165,7 +165,7 @@ restore_call_lost(struct vg_cuda_process *process)
 
 /* Marks each lost process, and adds it to the failure. */
 static void
-restore_say_lost(struct vg_guest_work *work)
+restore_report_lost(struct vg_guest_work *work)
 {
     for (size_t i = 0; i < vg_cuda_work.n; i++) {
         struct vg_cuda_process *process = &vg_cuda_work.processes[i];
@@ -195,7 +195,7 @@ restore_processes(struct vg_guest_work *work, const struct vg_cuda_pair *pairs, 
     }
     vg_cuda_steps_call(work, VG_CUDA_OP_STATE, VG_CUDA_CHECKPOINTED,
                        vg_guest_now_ms() + VG_CUDA_UNLOCK_MS);
-    restore_say_lost(work);
+    restore_report_lost(work);
 }
 
 /* ---- bringing back ---- */

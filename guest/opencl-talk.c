@@ -102,8 +102,8 @@ talk_move(vg_opencl_hub *hub, struct hub_program *program, const char *order)
 }
 
 static void
-talk_tell_prepare(vg_opencl_hub *hub, const struct hub_worker *worker, struct hub_program *program,
-                  const char *line)
+talk_request_prepare(vg_opencl_hub *hub, const struct hub_worker *worker,
+                     struct hub_program *program, const char *line)
 {
     if (!talk_prepare(hub, program, line))
         return;
@@ -142,7 +142,7 @@ vg_opencl_talk_send(vg_opencl_hub *hub, struct hub_worker *worker, struct hub_pr
         /* If this fails, it remains stopped. */
         talk_resume(hub, program, place + strlen("at "));
     } else {
-        talk_tell_prepare(hub, worker, program, line);
+        talk_request_prepare(hub, worker, program, line);
     }
 }
 

@@ -23,7 +23,7 @@
 
 enum {
     /* The minimum time for programs to report whether they can be stopped. */
-    ASK_MS = 5000,
+    QUERY_MS = 5000,
     /* The time for a program to answer after its time to stop, in addition to what it is
      * copying. */
     ANSWER_MS = 2000,
@@ -183,7 +183,7 @@ vg_opencl_ask(const struct vg_guest_work *work)
     struct vg_opencl_link *link = &opencl_programs;
     /* They run in the meantime. In a busy guest, they may take long to answer. */
     int64_t left_ms = work->until_ms - vg_guest_now_ms();
-    int64_t ms = left_ms / 4 > ASK_MS ? left_ms / 4 : ASK_MS;
+    int64_t ms = left_ms / 4 > QUERY_MS ? left_ms / 4 : QUERY_MS;
     int64_t until_ms = vg_guest_now_ms() + (ms < left_ms ? ms : left_ms);
     const struct vg_opencl_program *bad = NULL;
 
@@ -337,7 +337,7 @@ opencl_stop_all(struct vg_guest_work *work)
 /* Resumes the programs that were never seen with a GPU, and does not wait for them: the agent takes
  * care of it, whatever happens to this work. */
 static void
-opencl_let_others_go_on(const struct vg_guest_work *work)
+opencl_resume_others(const struct vg_guest_work *work)
 {
     struct vg_opencl_link *link = &opencl_programs;
     int64_t left_ms = work->until_ms - vg_guest_now_ms();
@@ -380,7 +380,7 @@ opencl_prepare(struct vg_guest_work *work, json_object **ret_kept)
 /* ---- taking back ---- */
 
 static bool
-opencl_goes_on(const struct vg_opencl_program *program)
+opencl_continues(const struct vg_opencl_program *program)
 {
     return program->state == VG_OPENCL_GONE ||
            (program->state == VG_OPENCL_RUNNING && program->answer != VG_OPENCL_SILENT);
@@ -408,7 +408,7 @@ opencl_wait_until_on(const struct vg_guest_work *work, int64_t until_ms)
         int waits = 0, failed = 0, stuck = 0;
         for (size_t i = 0; i < link->n; i++) {
             const struct vg_opencl_program *program = &link->programs[i];
-            if (!program->is_wanted || opencl_goes_on(program))
+            if (!program->is_wanted || opencl_continues(program))
                 continue;
             failed += opencl_has_failed(program) ? 1 : 0;
             waits += opencl_has_failed(program) ? 0 : 1;
@@ -460,7 +460,7 @@ opencl_check_resumed(struct vg_guest_work *work)
         struct vg_opencl_program *program = &opencl_programs.programs[i];
         if (!program->is_wanted)
             continue;
-        if (opencl_goes_on(program)) {
+        if (opencl_continues(program)) {
             vg_guest_log(LOG_NOTICE, "OpenCL program pid=%d comm='%s' gone=%d stop_ms=%lld",
                          (int)program->pid, program->comm, program->state == VG_OPENCL_GONE,
                          (long long)program->stop_us / 1000);
@@ -490,7 +490,7 @@ opencl_resume(struct vg_guest_work *work, json_object *kept, bool undo)
     (void)undo;
     if (!vg_opencl_open(work))
         return 0;
-    opencl_let_others_go_on(work);
+    opencl_resume_others(work);
     int result = opencl_fetch(work);
     for (size_t i = 0; i < link->n; i++) {
         struct vg_opencl_program *program = &link->programs[i];
@@ -522,7 +522,7 @@ opencl_status(const struct vg_guest_work *look, json_object *about)
     bool busy = work.order->state && strcmp(work.order->state, "idle") != 0 &&
                 strcmp(work.order->state, "resumed") != 0;
 
-    work.until_ms = vg_guest_now_ms() + ASK_MS;
+    work.until_ms = vg_guest_now_ms() + QUERY_MS;
     bool has_agent = vg_opencl_open(&work) != NULL;
     size_t connected = has_agent ? link->n : 0;
     link->n = connected;

@@ -39,7 +39,7 @@ struct unit_shown {
 /* ---- systemctl ---- */
 
 static void
-unit_say_why(const struct vg_guest_child_end *end, int error, char *ret, size_t size)
+unit_explain(const struct vg_guest_child_end *end, int error, char *ret, size_t size)
 {
     vg_guest_auto char *output = vg_guest_clean(end->output, VG_GUEST_OUTPUT_MAX);
 
@@ -68,7 +68,7 @@ unit_systemctl(const char *const *args, int64_t until_ms, struct vg_guest_child_
     if (error == 0 && ret_end->exit == 0 && !ret_end->signal && !ret_end->ended_early &&
         !ret_end->stuck)
         return 0;
-    unit_say_why(ret_end, error, ret_why, size);
+    unit_explain(ret_end, error, ret_why, size);
     return -1;
 }
 
@@ -202,8 +202,8 @@ units_add(json_object *names, const char *name)
 
 /* Adds the outcome of a job to the answer. */
 static void
-units_tell(struct vg_guest_work *work, const char *verb, const char *name,
-           const struct vg_guest_child_end *end, bool ok)
+units_report(struct vg_guest_work *work, const char *verb, const char *name,
+             const struct vg_guest_child_end *end, bool ok)
 {
     json_object *about = json_object_new_object(), *list;
 
@@ -241,7 +241,7 @@ units_job(struct vg_guest_work *work, const char *verb, const char *name, int64_
     vg_guest_work_progress(work, "unit", more);
     int result =
         unit_systemctl(args, unit_until(work, ms < JOB_MS ? ms : JOB_MS), &end, why, sizeof why);
-    units_tell(work, verb, name, &end, result == 0);
+    units_report(work, verb, name, &end, result == 0);
     vg_guest_log(result == 0 ? LOG_INFO : LOG_ERR, "unit verb=%s name=%s ms=%lld%s%s", verb, name,
                  (long long)end.ms, result == 0 ? "" : " why=", result == 0 ? "" : why);
     if (result != 0 && end.ended_early)

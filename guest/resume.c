@@ -17,7 +17,7 @@ enum {
     /* The pause between two searches for the devices. */
     LOOK_MS = 50,
     /* The pause between two checks whether the kernel has completely added one of them. */
-    ADDED_LOOK_MS = 5,
+    ADDED_POLL_MS = 5,
     /* The time for the kernel to bind a driver automatically, which may load a module, and the time
      * after a request. */
     DRIVER_MS = 2000,
@@ -64,7 +64,7 @@ resume_wait_until_added(struct vg_guest_work *work, const struct vg_guest_device
             vg_guest_work_progress(work, "device", more);
         }
         told = true;
-        vg_guest_child_sleep(vg_guest_now_ms() + ADDED_LOOK_MS);
+        vg_guest_child_sleep(vg_guest_now_ms() + ADDED_POLL_MS);
     }
 }
 
@@ -81,7 +81,7 @@ resume_known_driver(const struct vg_guest_work *work, json_object *kept, size_t 
 
 /* Requests the kernel to search for a driver, and then to use the previous one. */
 static int
-resume_ask_for_driver(struct vg_guest_work *work, struct vg_guest_device *device, const char *known)
+resume_request_driver(struct vg_guest_work *work, struct vg_guest_device *device, const char *known)
 {
     const char *root = work->config->root;
     vg_guest_auto char *probe = vg_guest_format("%s/sys/bus/pci/drivers_probe", root);
@@ -120,7 +120,7 @@ resume_bind(struct vg_guest_work *work, struct vg_guest_device *device, const ch
     if (vg_guest_device_wait(device, true,
                              wait_until_ms < work->until_ms ? wait_until_ms : work->until_ms))
         return 0;
-    return resume_ask_for_driver(work, device, known);
+    return resume_request_driver(work, device, known);
 }
 
 /* Calls the providers in reverse order. If one fails, or its programs do not answer, the others

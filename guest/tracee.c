@@ -388,7 +388,7 @@ tracee_shield(vg_guest_tracee *tracee)
 
 /* Restarts a call that ended early. */
 static void
-tracee_mend(struct thread *thread)
+tracee_restart_call(struct thread *thread)
 {
     if (!tracee_is_in_call(thread) || (long)thread->regs.rax != -EINTR)
         return;
@@ -455,7 +455,7 @@ tracee_detach(vg_guest_tracee *tracee)
         struct thread *thread = &tracee->threads[i];
         if (!thread->stopped)
             continue;
-        tracee_mend(thread);
+        tracee_restart_call(thread);
         tracee_ptrace(PTRACE_SETREGS, thread->tid, 0, (uintptr_t)&thread->regs);
         tracee_ptrace(PTRACE_DETACH, thread->tid, 0, 0);
     }

@@ -240,8 +240,8 @@ static const char blocker_advice[] =
 
 /* Describes a blocker for an unknown version. */
 static char *
-blocker_tell_unknown(const struct blocker_row *row, const char *device, const char *version,
-                     bool *ret_sure)
+blocker_describe_unknown(const struct blocker_row *row, const char *device, const char *version,
+                         bool *ret_sure)
 {
     const char *const *older = blocker_debians[DEBIAN_12].names;
     const char *const *newer = blocker_debians[DEBIAN_13].names;
@@ -264,8 +264,8 @@ blocker_tell_unknown(const struct blocker_row *row, const char *device, const ch
 
 /* Describes a blocker, or returns NULL if it is none. */
 static char *
-blocker_tell(const struct blocker_row *row, const char *device,
-             const struct vg_virt_versions *versions, bool *ret_sure)
+blocker_describe(const struct blocker_row *row, const char *device,
+                 const struct vg_virt_versions *versions, bool *ret_sure)
 {
     const int version = blocker_find_version(versions, row->who);
     g_autofree char *name = blocker_name_version(versions, row->who);
@@ -277,7 +277,7 @@ blocker_tell(const struct blocker_row *row, const char *device,
         return g_strdup_printf("device '%s' is %s, and %s%s", device, row->what, row->if_text,
                                blocker_advice);
     if (version == UNKNOWN)
-        return blocker_tell_unknown(row, device, name, ret_sure);
+        return blocker_describe_unknown(row, device, name, ret_sure);
     *ret_sure = row->verdicts[version] == NO;
     const char *known = blocker_debians[version].names[row->who];
     if (*ret_sure)
@@ -315,7 +315,7 @@ blocker_judge(const xmlNode *node, const char *const *off, const struct vg_virt_
         return;
     for (size_t i = 0; i < G_N_ELEMENTS(blocker_rows) && !row; i++)
         row = blocker_row_fits(&blocker_rows[i], node) ? &blocker_rows[i] : NULL;
-    char *text = row ? blocker_tell(row, alias ? alias : row->element, versions, &sure) : NULL;
+    char *text = row ? blocker_describe(row, alias ? alias : row->element, versions, &sure) : NULL;
     if (text)
         blocker_add(blockers, text, sure,
                     !sure && row->if_text == blocker_by_driver

@@ -338,7 +338,7 @@ look_set_device(struct vg_path_seen *seen, const struct look_raw *raw)
 
 /* Describes a path that exists. */
 static void
-look_set(const struct look *look, struct vg_path_seen *seen, const struct look_raw *raw)
+look_set_whole(const struct look *look, struct vg_path_seen *seen, const struct look_raw *raw)
 {
     const struct mount *host = NULL;
     g_autofree char *why = look_check_mount(look, raw->mount, &host);
@@ -388,7 +388,7 @@ look_add_raw(struct look *look, const struct look_raw *raw)
     struct vg_path_seen *seen = look_add(look, VG_PATH_THERE);
 
     if (raw->error == 0) {
-        look_set(look, seen, raw);
+        look_set_whole(look, seen, raw);
     } else if (raw->error == ENOENT || raw->error == ENOTDIR || raw->error == EACCES) {
         look_set_part(look, seen, raw);
     } else {
@@ -430,7 +430,7 @@ look_add_failing(struct look *look, int64_t began_ns)
 
 /* Starts a process that checks the remaining paths. Returns -1 if that is not possible. */
 static int
-look_go_on(struct look *look, int64_t until_ns, GError **err)
+look_continue(struct look *look, int64_t until_ns, GError **err)
 {
     const int64_t began_ns = vg_clock_monotonic_ns();
     bool answered = true;
@@ -471,7 +471,7 @@ look_at_all(struct look *look)
     for (guint tries = 0; look->seen->len < look->paths->len && tries < FAILING_MAX &&
                           vg_clock_monotonic_ns() < until_ns;
          tries++) {
-        if (look_go_on(look, until_ns, &error) < 0)
+        if (look_continue(look, until_ns, &error) < 0)
             break;
     }
     while (look->seen->len < look->paths->len) {

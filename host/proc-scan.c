@@ -119,7 +119,8 @@ proc_scan_number_of(const char *name)
 /* ---- threads ---- */
 
 static void
-look_at_thread(const vg_proc_scan *scan, const struct process *process, struct seen_thread *thread)
+scan_check_thread(const vg_proc_scan *scan, const struct process *process,
+                  struct seen_thread *thread)
 {
     char path[PATH_MAX];
     char comm[VG_COMM_LEN + 1];
@@ -213,7 +214,7 @@ list_threads(const vg_proc_scan *scan, struct process *process)
         }
         thread->present = true;
         if (!thread->is_vcpu && thread->looks < THREAD_LOOKS_MAX)
-            look_at_thread(scan, process, thread);
+            scan_check_thread(scan, process, thread);
     }
     closedir(dir);
     settle_threads(process);
@@ -270,7 +271,7 @@ proc_scan_starter_of(const struct vg_proc_stat *stat)
 
 /* Checks whether a process that was not a VM is one now. */
 static void
-look_at_process(vg_proc_scan *scan, struct process *process, int64_t now_ns)
+scan_check_process(vg_proc_scan *scan, struct process *process, int64_t now_ns)
 {
     struct vg_proc_stat stat;
     int32_t index;
@@ -307,7 +308,7 @@ look_at_process(vg_proc_scan *scan, struct process *process, int64_t now_ns)
 /* Checks whether the threads of this VM have changed. Returns false if its pid belongs to another
  * process by now. */
 static bool
-look_at_vm(const vg_proc_scan *scan, struct process *process, int64_t now_ns)
+scan_check_vm(const vg_proc_scan *scan, struct process *process, int64_t now_ns)
 {
     char path[PATH_MAX];
     struct stat task;
@@ -366,7 +367,7 @@ see_process(vg_proc_scan *scan, int32_t pid, uint64_t inode, int64_t now_ns)
         process->next_check_ns = now_ns;
         process->next_list_ns = now_ns;
     }
-    if (process && is_vm(process) && !look_at_vm(scan, process, now_ns)) {
+    if (process && is_vm(process) && !scan_check_vm(scan, process, now_ns)) {
         forget(scan, process);
         process = NULL;
     }
@@ -376,7 +377,7 @@ see_process(vg_proc_scan *scan, int32_t pid, uint64_t inode, int64_t now_ns)
     }
     process->generation = scan->generation;
     if (!is_vm(process) && (process->is_qemu || now_ns >= process->next_look_ns))
-        look_at_process(scan, process, now_ns);
+        scan_check_process(scan, process, now_ns);
 }
 
 /* ---- helpers ---- */
@@ -503,7 +504,8 @@ find_known_thread(const vg_proc_scan *scan, const struct process *process, uint6
 
 /* Checks a process immediately, whatever its earlier checks. */
 static struct process *
-look_anew(vg_proc_scan *scan, struct process *process, int32_t pid, uint64_t inode, int64_t now_ns)
+scan_check_again(vg_proc_scan *scan, struct process *process, int32_t pid, uint64_t inode,
+                 int64_t now_ns)
 {
     if (process) {
         process->looks = 0;
@@ -537,7 +539,7 @@ vg_proc_scan_look(vg_proc_scan *scan, int32_t pid, int32_t tid, const char *comm
         return;
     struct seen_thread *thread = find_known_thread(scan, process, dir.st_ino, tid);
     if (!thread && (!process || process->hinted_ns != now_ns)) {
-        process = look_anew(scan, process, pid, dir.st_ino, now_ns);
+        process = scan_check_again(scan, process, pid, dir.st_ino, now_ns);
         thread = find_known_thread(scan, process, dir.st_ino, tid);
     }
     if (!thread)

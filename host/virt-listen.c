@@ -55,7 +55,7 @@ vg_virt_ear_new(void)
 }
 
 static void
-virt_listen_let_go(void *data)
+virt_listen_release(void *data)
 {
     vg_virt_ear *ear = data;
 
@@ -69,7 +69,7 @@ void
 vg_virt_ear_free(vg_virt_ear *ear)
 {
     if (ear)
-        virt_listen_let_go(ear);
+        virt_listen_release(ear);
 }
 
 void
@@ -155,7 +155,7 @@ vg_virt_lifecycle_text(int event, int detail)
 /* ---- callbacks, on virt-ev ---- */
 
 static void
-tell_domain(vg_virt_ear *ear, virDomainPtr domain, char *take_text)
+virt_listen_report_domain(vg_virt_ear *ear, virDomainPtr domain, char *take_text)
 {
     vg_virt_news *news = g_new0(vg_virt_news, 1);
     char uuid[VIR_UUID_STRING_BUFLEN];
@@ -173,7 +173,7 @@ static int
 on_lifecycle(virConnectPtr connection, virDomainPtr domain, int event, int detail, void *data)
 {
     (void)connection;
-    tell_domain(data, domain, vg_virt_lifecycle_text(event, detail));
+    virt_listen_report_domain(data, domain, vg_virt_lifecycle_text(event, detail));
     return 0;
 }
 
@@ -181,14 +181,14 @@ static void
 on_device_added(virConnectPtr connection, virDomainPtr domain, const char *alias, void *data)
 {
     (void)connection;
-    tell_domain(data, domain, g_strdup_printf("device-added: %s", alias));
+    virt_listen_report_domain(data, domain, g_strdup_printf("device-added: %s", alias));
 }
 
 static void
 on_device_removed(virConnectPtr connection, virDomainPtr domain, const char *alias, void *data)
 {
     (void)connection;
-    tell_domain(data, domain, g_strdup_printf("device-removed: %s", alias));
+    virt_listen_report_domain(data, domain, g_strdup_printf("device-removed: %s", alias));
 }
 
 static void
@@ -197,11 +197,11 @@ on_metadata(virConnectPtr connection, virDomainPtr domain, int type, const char 
     (void)connection;
     (void)type;
     if (g_strcmp0(uri, VG_POLICY_XML_URI) == 0)
-        tell_domain(data, domain, g_strdup("policy changed"));
+        virt_listen_report_domain(data, domain, g_strdup("policy changed"));
 }
 
 static void
-tell_devices(vg_virt_ear *ear)
+virt_listen_report_devices(vg_virt_ear *ear)
 {
     vg_virt_news *news = g_new0(vg_virt_news, 1);
 
@@ -216,7 +216,7 @@ on_host_device(virConnectPtr connection, virNodeDevicePtr device, int event, int
     (void)device;
     (void)event;
     (void)detail;
-    tell_devices(data);
+    virt_listen_report_devices(data);
 }
 
 static void
@@ -224,7 +224,7 @@ on_host_device_update(virConnectPtr connection, virNodeDevicePtr device, void *d
 {
     (void)connection;
     (void)device;
-    tell_devices(data);
+    virt_listen_report_devices(data);
 }
 
 static void
@@ -236,7 +236,7 @@ on_close(virConnectPtr connection, int reason, void *data)
     (void)reason;
     atomic_store(&ear->closed, true);
     /* Wake the waiting reader. */
-    tell_devices(ear);
+    virt_listen_report_devices(ear);
 }
 
 /* ---- registrations ---- */
@@ -246,12 +246,12 @@ listen_to_domains(vg_virt_ear *ear, virConnectPtr connection, int what,
                   virConnectDomainEventGenericCallback callback)
 {
     atomic_fetch_add(&ear->references, 1);
-    int id =
-        virConnectDomainEventRegisterAny(connection, NULL, what, callback, ear, virt_listen_let_go);
+    int id = virConnectDomainEventRegisterAny(connection, NULL, what, callback, ear,
+                                              virt_listen_release);
     if (id >= 0)
         ear->domain_ids[ear->n_domain_ids++] = id;
     else
-        virt_listen_let_go(ear);
+        virt_listen_release(ear);
 }
 
 static void
@@ -260,11 +260,11 @@ listen_to_devices(vg_virt_ear *ear, virConnectPtr connection, int what,
 {
     atomic_fetch_add(&ear->references, 1);
     int id = virConnectNodeDeviceEventRegisterAny(connection, NULL, what, callback, ear,
-                                                  virt_listen_let_go);
+                                                  virt_listen_release);
     if (id >= 0)
         ear->device_ids[ear->n_device_ids++] = id;
     else
-        virt_listen_let_go(ear);
+        virt_listen_release(ear);
 }
 
 void

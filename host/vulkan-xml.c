@@ -485,7 +485,7 @@ vg_vulkan_xml_disable(const char *xml, GPtrArray *kept, GError **err)
 
 /* Appends an element as lines, indented by two blanks per level. */
 static void
-vulkan_tell(const xmlNode *node, const char *mark, int depth, GPtrArray *lines)
+vulkan_append_lines(const xmlNode *node, const char *mark, int depth, GPtrArray *lines)
 {
     g_autoptr(GString) line = g_string_new(NULL);
     const char *prefix = node->ns && node->ns->prefix ? (const char *)node->ns->prefix : NULL;
@@ -510,19 +510,19 @@ vulkan_tell(const xmlNode *node, const char *mark, int depth, GPtrArray *lines)
     g_ptr_array_add(lines, g_strdup(line->str));
     for (const xmlNode *child = node->children; child && has_children; child = child->next)
         if (child->type == XML_ELEMENT_NODE)
-            vulkan_tell(child, mark, depth + 1, lines);
+            vulkan_append_lines(child, mark, depth + 1, lines);
     if (has_children)
         g_ptr_array_add(lines, g_strdup_printf("%s %*s</%s>", mark, 2 * depth, "", name));
 }
 
 static void
-vulkan_tell_only(const xmlNode *one, const xmlNode *other, const char *mark,
-                 const char *const *left_out, GPtrArray *lines)
+vulkan_append_only(const xmlNode *one, const xmlNode *other, const char *mark,
+                   const char *const *left_out, GPtrArray *lines)
 {
     g_autoptr(GPtrArray) only = vg_xml_only_in(one, other, left_out);
 
     for (guint i = 0; i < only->len; i++)
-        vulkan_tell(only->pdata[i], mark, 0, lines);
+        vulkan_append_lines(only->pdata[i], mark, 0, lines);
 }
 
 int
@@ -534,11 +534,11 @@ vg_vulkan_xml_compare(const char *before, const char *after, GPtrArray *lines, G
     if (!other)
         return -1;
     const xmlNode *old = vg_xml_root(one), *new = vg_xml_root(other);
-    vulkan_tell_only(old, new, "-", vulkan_not_compared, lines);
-    vulkan_tell_only(new, old, "+", vulkan_not_compared, lines);
+    vulkan_append_only(old, new, "-", vulkan_not_compared, lines);
+    vulkan_append_only(new, old, "+", vulkan_not_compared, lines);
     old = vg_xml_child(old, "devices");
     new = vg_xml_child(new, "devices");
-    vulkan_tell_only(old, new, "-", NULL, lines);
-    vulkan_tell_only(new, old, "+", NULL, lines);
+    vulkan_append_only(old, new, "-", NULL, lines);
+    vulkan_append_only(new, old, "+", NULL, lines);
     return 0;
 }

@@ -396,8 +396,8 @@ gpu_ledger_end_earlier(struct vg_gpu_ledger *ledger, uint32_t engine, uint64_t g
 
 /* Returns whether GVT-g names a workload that, according to the driver, has already ended. */
 static bool
-gpu_ledger_is_told_late(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event,
-                        uint32_t engine)
+gpu_ledger_is_reported_late(struct vg_gpu_ledger *ledger, uint32_t index,
+                            const struct vg_event *event, uint32_t engine)
 {
     const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
 
@@ -445,7 +445,7 @@ gpu_ledger_take_request(struct vg_gpu_ledger *ledger, const struct vg_event *eve
         gpu_ledger_scheduled(ledger, event);
     } else if (index == GPU_NO_INDEX && !(event->gpu.flags & VG_GPU_OF_FENCE)) {
         gpu_ledger_end_unknown(ledger, event);
-    } else if (index != GPU_NO_INDEX && gpu_ledger_is_told_late(ledger, index, event, engine)) {
+    } else if (index != GPU_NO_INDEX && gpu_ledger_is_reported_late(ledger, index, event, engine)) {
         gpu_life_merge(ledger, index, VG_TIME_UNKNOWN);
     } else if (index != GPU_NO_INDEX) {
         gpu_learn_engine(ledger, index, event, engine);

@@ -376,7 +376,7 @@ gpu_life_end_unseen_run(struct vg_gpu_ledger *ledger, struct gpu_request *reques
 }
 
 static void
-gpu_life_tell_end(struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+gpu_life_report_end(struct vg_gpu_ledger *ledger, const struct gpu_request *request)
 {
     if (ledger->watch || ledger->kept) {
         const struct vg_gpu_life life = gpu_life_tell(ledger, request, ledger->now);
@@ -409,7 +409,7 @@ gpu_life_complete(struct vg_gpu_ledger *ledger, uint32_t index)
                        ledger->begin_ns);
     gpu_engine_at(ledger, request->engine)->last_end_ns = ledger->now;
     ledger->stats.done++;
-    gpu_life_tell_end(ledger, request);
+    gpu_life_report_end(ledger, request);
     gpu_hardware_leave(ledger, index, true);
     gpu_life_forget(ledger, index);
 }

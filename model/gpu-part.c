@@ -393,8 +393,8 @@ part_name_function(const vg_inventory *inventory, const struct vg_gpu_part *part
 }
 
 static void
-part_tell_device(const vg_inventory *inventory, const struct vg_gpu_part *part,
-                 struct vg_inv_device *device)
+part_describe_device(const vg_inventory *inventory, const struct vg_gpu_part *part,
+                     struct vg_inv_device *device)
 {
     const bool is_function = part->kind == VG_GPU_PART_FUNCTION;
 
@@ -422,7 +422,7 @@ vg_gpu_parts_assign_vms(vg_inventory *inventory)
             struct vg_inv_device *device = vm->devices->pdata[k];
             const struct vg_gpu_part *part = g_hash_table_lookup(known, device->address);
             if (part)
-                part_tell_device(inventory, part, device);
+                part_describe_device(inventory, part, device);
         }
     }
 }

@@ -197,8 +197,8 @@ correct_parts(struct request *request, const struct vg_gpu_change *change)
 /* ---- changes ---- */
 
 static void
-tell_level(const vg_gpu_slices *slices, const struct vg_gpu_change *before,
-           const struct vg_gpu_change *after)
+report_level(const vg_gpu_slices *slices, const struct vg_gpu_change *before,
+             const struct vg_gpu_change *after)
 {
     struct vg_gpu_change left = *before;
 
@@ -227,7 +227,7 @@ vg_gpu_slices_take(vg_gpu_slices *slices, const struct vg_gpu_change *change)
     if (now->stage == VG_GPU_STAGE_OVER && over)
         return;
     if (over) {
-        tell_level(slices, now, change);
+        report_level(slices, now, change);
         end_stage(slices, request, change->t_ns);
         if (change->in_hindsight)
             void_request(request);
@@ -243,7 +243,7 @@ vg_gpu_slices_take(vg_gpu_slices *slices, const struct vg_gpu_change *change)
         now->seqno = change->seqno;
         return;
     }
-    tell_level(slices, now, change);
+    report_level(slices, now, change);
     end_stage(slices, request, change->t_ns);
     take_back(request, change->t_ns);
     *now = *change;

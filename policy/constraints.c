@@ -231,8 +231,8 @@ offer_loads(const vg_cluster *cluster, const struct vg_vm_state *vm,
 }
 
 static enum vg_constraint
-tell_gpu(enum gpu_obstacle obstacle, const struct vg_snap_vm *vm, const struct vg_snap_gpu_use *use,
-         const struct vg_snap_host *host, char **ret_reason)
+explain_gpu(enum gpu_obstacle obstacle, const struct vg_snap_vm *vm,
+            const struct vg_snap_gpu_use *use, const struct vg_snap_host *host, char **ret_reason)
 {
     if (obstacle == NO_TYPE) {
         *ret_reason =
@@ -286,7 +286,7 @@ check_gpus(const vg_cluster *cluster, const struct vg_vm_state *vm, size_t to, s
             best = MAX(best, obstacle);
         }
         if (best != FITS)
-            return tell_gpu(best, vm->vm, use, host->host, ret_reason);
+            return explain_gpu(best, vm->vm, use, host->host, ret_reason);
         fit->devices[fit->n_devices].device = use->device;
         fit->devices[fit->n_devices].type = use->vgpu_type;
         fit->devices[fit->n_devices].gpu = chosen.gpu;

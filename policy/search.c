@@ -170,7 +170,7 @@ search_commit(struct pass *pass, const struct vg_group *group)
 
 /* Finds the gain of a bundle on all hosts except one. Returns false if it may not go anywhere. */
 static bool
-search_look(struct pass *pass, size_t avoid, struct entry *entry)
+search_evaluate(struct pass *pass, size_t avoid, struct entry *entry)
 {
     struct search *search = pass->search;
     const size_t home = search_home(search, entry->bundle);
@@ -217,7 +217,7 @@ search_settle(struct pass *pass, GArray *heap)
         if (entry.rank <= needed && pass->search->any_allowed && !pass->tries_all &&
             (!pass->failed || pass->failed->has_failed))
             continue;
-        if (search_look(pass, SEARCH_NOWHERE, &entry))
+        if (search_evaluate(pass, SEARCH_NOWHERE, &entry))
             search_push(heap, entry);
     }
     return heap->len > 0;
@@ -338,7 +338,8 @@ search_begin(struct pass *pass)
     const struct search_bundle *bundle = &search->bundles[entry.bundle];
     struct vg_group group = {0};
 
-    if (!bundle->movable || bundle->n > VG_GROUP_MAX || !search_look(pass, SEARCH_NOWHERE, &entry))
+    if (!bundle->movable || bundle->n > VG_GROUP_MAX ||
+        !search_evaluate(pass, SEARCH_NOWHERE, &entry))
         return;
     search_make_group(search, entry.bundle, entry.to, &group);
     search_commit(pass, &group);
@@ -434,7 +435,7 @@ search_find_other(struct pass *pass, GArray *heap, struct vg_group *group)
     bool would_do = false;
 
     pass->tries_all = true;
-    group->has_other = group->n == 1 && search_look(pass, group->moves[0].to, &other);
+    group->has_other = group->n == 1 && search_evaluate(pass, group->moves[0].to, &other);
     would_do = group->has_other && search_would_do(search, &other);
     while (search_settle(pass, heap)) {
         const struct entry *first = &g_array_index(heap, struct entry, 0);

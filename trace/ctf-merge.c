@@ -291,7 +291,7 @@ learn_twins(const GPtrArray *streams)
 
 /* Returns whether this is the continuation of another trace, as after a rotation. */
 static bool
-ctf_merge_goes_on(const GPtrArray *streams, const struct ctf_stream *stream)
+ctf_merge_continues(const GPtrArray *streams, const struct ctf_stream *stream)
 {
     for (unsigned int i = 0; i < streams->len; i++) {
         const struct ctf_stream *other = g_ptr_array_index(streams, i);
@@ -403,7 +403,7 @@ ctf_merge_find_late(struct ctf_merge *merge, const struct ctf_end *ends)
     for (unsigned int i = 0; i < merge->streams->len; i++) {
         const struct ctf_stream *stream = g_ptr_array_index(merge->streams, i);
         if (stream->has_begun && stream->first_seq > 0 && stream->cpu != VG_NONE &&
-            stream->first_begin_ns > begin_ns && !ctf_merge_goes_on(merge->streams, stream))
+            stream->first_begin_ns > begin_ns && !ctf_merge_continues(merge->streams, stream))
             vg_late_cpus_add(recording->late, stream->cpu, stream->first_begin_ns);
     }
     if (recording->late->len == 0)

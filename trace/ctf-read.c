@@ -223,7 +223,7 @@ leave_copies_out(struct ctf_recording *recording, struct ctf_trace *trace)
 
 /* LTTng keeps an index file per stream, which shows that a stream file is missing. */
 static void
-tell_missing_streams(struct ctf_recording *recording, const struct ctf_trace *trace)
+note_missing_streams(struct ctf_recording *recording, const struct ctf_trace *trace)
 {
     g_autofree char *index = g_build_filename(trace->dir, "index", NULL);
     GDir *dir = g_dir_open(index, 0, NULL);
@@ -488,7 +488,7 @@ open_trace(const char *dir, vg_names *names, vg_aliases *aliases)
     list_streams(recording, trace);
     leave_copies_out(recording, trace);
     ctf_layout_learn(&trace->layout, trace->dir, trace->paths);
-    tell_missing_streams(recording, trace);
+    note_missing_streams(recording, trace);
     open_streams(recording, trace);
     return recording;
 }

@@ -489,7 +489,7 @@ resume_at(struct ctf_stream *stream, int64_t from)
 }
 
 static void
-tell_damage(struct ctf_stream *stream, int64_t offset, const GError *error, size_t dropped)
+note_damage(struct ctf_stream *stream, int64_t offset, const GError *error, size_t dropped)
 {
     if (is_cut(stream))
         vg_recording_problem(stream->recording, ctf_stream_path_of(stream),
@@ -531,7 +531,7 @@ on_failure(struct ctf_stream *stream, const GError *error)
         stream->fill -= dropped;
     }
     stream->visible = stream->fill;
-    tell_damage(stream, bad, error, dropped);
+    note_damage(stream, bad, error, dropped);
     stream->any = find_last_time(stream, &stream->last_ts);
     note_loss(stream, stream->last_ts, INT64_MAX, 0, 1);
     stream->lost_in_packet = 0;

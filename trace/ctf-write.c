@@ -164,7 +164,7 @@ place_close(struct place *place)
 
 /* Returns the kernel's error for the next operation that the sink would perform, or 0. */
 static int
-ask_kernel(const struct place *place)
+try_kernel(const struct place *place)
 {
     struct stat st;
 
@@ -255,7 +255,7 @@ explain(const struct place *place, struct ctf_source *records, const GError *tol
         g_propagate_error(err, g_steal_pointer(&error));
         return -1;
     }
-    int errnum = ask_kernel(place);
+    int errnum = try_kernel(place);
     if (errnum != 0)
         return vg_error_errno(err, errnum, "cannot write the trace '%s'", place->dir);
     return vg_error(err, (enum vg_error_code)told->code, "cannot write the trace '%s': %s",

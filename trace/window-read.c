@@ -178,7 +178,7 @@ place(vg_window_reader *reader, int64_t t_ns)
 }
 
 static void
-tell_gpu_limits(vg_window_reader *reader)
+note_gpu_limits(vg_window_reader *reader)
 {
     vg_recording *recording = reader->recording;
     struct vg_gpu_ledger_stats stats;
@@ -235,7 +235,7 @@ end_part(vg_window_reader *reader, GError **err)
             recording, recording->name, 0,
             "no sched_switch was found, so run and wait times are unknown; check that it was "
             "recorded in a form that vgpuctl-traces(5) lists");
-    tell_gpu_limits(reader);
+    note_gpu_limits(reader);
     reader->part_end = reader->beyond ? reader->options.end_ns : reader->last;
     skip_silence(reader, reader->part_end);
     tell_time(reader, reader->part_end);

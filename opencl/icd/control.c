@@ -58,7 +58,7 @@ control_copy_ns(void)
 }
 
 static bool __attribute__((format(printf, 2, 3)))
-control_tell(const struct control *control, const char *format, ...)
+control_report(const struct control *control, const char *format, ...)
 {
     char line[512];
     va_list args;
@@ -117,7 +117,7 @@ struct control_watch {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t ended;
-    bool has_thread, has_ended, has_told;
+    bool has_thread, has_ended, has_reported;
 };
 
 static void *
@@ -133,12 +133,12 @@ control_watch_run(void *data)
         error = pthread_cond_timedwait(&watch->ended, &watch->lock, &late);
     if (!watch->has_ended) {
         const char *last = watch->s->last;
-        watch->has_told = true;
+        watch->has_reported = true;
         vg_cl_say("%s does not return%s%s; the program is waiting", watch->who,
                   last && *last ? " after " : "", last ? last : "");
         if (watch->control)
-            control_tell(watch->control, "%s %s does not return%s%s", watch->word, watch->who,
-                         last && *last ? " after " : "", last ? last : "");
+            control_report(watch->control, "%s %s does not return%s%s", watch->word, watch->who,
+                           last && *last ? " after " : "", last ? last : "");
     }
     pthread_mutex_unlock(&watch->lock);
     return NULL;
@@ -177,7 +177,7 @@ control_watch_end(struct control_watch *watch)
         pthread_join(watch->thread, NULL);
     pthread_cond_destroy(&watch->ended);
     pthread_mutex_destroy(&watch->lock);
-    return watch->has_told;
+    return watch->has_reported;
 }
 
 /* ---- what the agent says ---- */
@@ -195,22 +195,22 @@ control_prepare(struct control *control, int64_t ms, const char *place)
     control_watch_begin(&watch, control, &s, "lost", vg_cl_place(),
                         s.deadline_ns + CONTROL_LATE_MS * MS + control_copy_ns());
     enum vg_cl_stopped stopped = vg_cl_stop(&s);
-    bool has_told = control_watch_end(&watch);
+    bool has_reported = control_watch_end(&watch);
     vg_cl_log("%s: %s", stopped == VG_CL_STOPPED ? "released" : s.reason, s.steps);
     /* The result answers `resume`. */
-    if (has_told)
+    if (has_reported)
         return true;
     switch (stopped) {
     case VG_CL_STOPPED:
-        return control_tell(control, "released %" PRIu64 " %" PRId64, s.n_bytes,
-                            (vg_cl_now() - begin) / 1000);
+        return control_report(control, "released %" PRIu64 " %" PRId64, s.n_bytes,
+                              (vg_cl_now() - begin) / 1000);
     case VG_CL_GOES_ON:
-        return control_tell(control, "refused %s", s.reason);
+        return control_report(control, "refused %s", s.reason);
     case VG_CL_LOST:
         break;
     }
     vg_cl_say("%s", s.reason);
-    return control_tell(control, "lost %s", s.reason);
+    return control_report(control, "lost %s", s.reason);
 }
 
 /* Has no deadline with a vendor's library: nothing else can use the program in the meantime, and
@@ -237,14 +237,14 @@ control_resume(struct control *control, const char *place)
     struct vg_cl_switch s = {.n_bytes = 0};
 
     if (control_return(control, &s, place)) {
-        bool ok = control_tell(control, "resumed %" PRIu64 " %" PRId64, s.n_bytes,
-                               (vg_cl_now() - begin) / 1000);
+        bool ok = control_report(control, "resumed %" PRIu64 " %" PRId64, s.n_bytes,
+                                 (vg_cl_now() - begin) / 1000);
         vg_cl_log("resumed: %s", s.steps);
         vg_cl_forget();
         return ok;
     }
     vg_cl_say("%s", s.reason);
-    return control_tell(control, "failed %s", s.reason);
+    return control_report(control, "failed %s", s.reason);
 }
 
 /* Reports the present state, which does not change. */
@@ -255,14 +255,14 @@ control_answer(const struct control *control)
     uint64_t bytes = vg_cl_mem_bytes();
 
     if (vg_cl_is_stopped())
-        return control_tell(control, "is released %" PRIu64, bytes);
+        return control_report(control, "is released %" PRIu64, bytes);
     if (vg_cl_can_stop(&s))
-        return control_tell(control, "is %s %" PRIu64,
-                            *vg_cl_place()               ? "away"
-                            : vg_cl_vendors_are_remote() ? "remote"
-                                                         : "running",
-                            bytes);
-    return control_tell(control, "is unreleasable %" PRIu64 " %s", bytes, s.reason);
+        return control_report(control, "is %s %" PRIu64,
+                              *vg_cl_place()               ? "away"
+                              : vg_cl_vendors_are_remote() ? "remote"
+                                                           : "running",
+                              bytes);
+    return control_report(control, "is unreleasable %" PRIu64 " %s", bytes, s.reason);
 }
 
 static bool
@@ -283,7 +283,7 @@ control_do(struct control *control, const char *line)
         return control_resume(control, line + sizeof at - 1);
     if (strcmp(line, "abort") == 0)
         return true; /* it has completed its request, or came too late */
-    return control_tell(control, "error unknown message '%.64s'", line);
+    return control_report(control, "error unknown message '%.64s'", line);
 }
 
 /* Reports the state of a program that an earlier agent has stopped or moved. */
@@ -293,10 +293,10 @@ control_hello(const struct control *control)
     const char *place = vg_cl_place();
 
     if (!vg_cl_is_stopped() && !*place)
-        return control_tell(control, "hello 1 %d", (int)getpid());
-    return control_tell(control, "hello 1 %d %s %" PRIu64 "%s%s", (int)getpid(),
-                        vg_cl_is_stopped() ? "released" : "away", vg_cl_mem_bytes(),
-                        *place ? " " : "", place);
+        return control_report(control, "hello 1 %d", (int)getpid());
+    return control_report(control, "hello 1 %d %s %" PRIu64 "%s%s", (int)getpid(),
+                          vg_cl_is_stopped() ? "released" : "away", vg_cl_mem_bytes(),
+                          *place ? " " : "", place);
 }
 
 /* Reads and executes lines until the agent closes the connection. */

@@ -173,7 +173,7 @@ switch_inject(struct vg_cl_switch *s)
 
 /* Returns to the state before the stop, from any of its steps. */
 static enum vg_cl_stopped
-switch_go_on(struct vg_cl_switch *s)
+switch_continue(struct vg_cl_switch *s)
 {
     struct vg_cl_switch back = {.deadline_ns = INT64_MAX};
 
@@ -265,12 +265,12 @@ switch_stop(struct vg_cl_switch *s)
     vg_cl_step(s, "unloading");
     if (vg_cl_nodes_are_used(path, sizeof path)) {
         vg_cl_fail(s, "%s stays loaded because the program may use it", path);
-        return switch_go_on(s);
+        return switch_continue(s);
     }
     vg_cl_nodes_let_go();
     if (vg_cl_nodes_left(path, sizeof path) > 0) {
         vg_cl_fail(s, "%s is still open or mapped", path);
-        return switch_go_on(s);
+        return switch_continue(s);
     }
     vg_cl_step(s, "nodes");
     switch_is_stopped = true;

@@ -21,7 +21,7 @@
 
 /* The message of such a process: that the handshake is complete and then, for each of the terms
  * that it gets, how to handle the program. */
-struct acceptor_said {
+struct acceptor_result {
     bool is_shaken; /* and nothing else has been decided yet */
     bool ok, is_known;
     bool is_for_others; /* the certificate's extended key usage excludes clients */
@@ -44,7 +44,7 @@ vg_acceptors_open(struct proxy_acceptors *acceptors)
 /* ---- in the process ---- */
 
 static void
-acceptor_say(int fd, const struct acceptor_said *said)
+acceptor_report(int fd, const struct acceptor_result *said)
 {
     ssize_t n = send(fd, said, sizeof *said, MSG_NOSIGNAL);
 
@@ -54,7 +54,7 @@ acceptor_say(int fd, const struct acceptor_said *said)
 /* Determines whether the client may connect. */
 static bool
 acceptor_may_come(struct vg_wire_tls *tls, const struct acceptor_terms *terms,
-                  struct acceptor_said *said)
+                  struct acceptor_result *said)
 {
     enum vg_wire_tls_shown shown = VG_WIRE_TLS_NONE;
 
@@ -75,16 +75,16 @@ acceptor_may_come(struct vg_wire_tls *tls, const struct acceptor_terms *terms,
 
 /* Judges the program by the present configuration, until the proxy confirms it. */
 static bool
-acceptor_agree(struct vg_wire_tls *tls, int fd, struct acceptor_said *said)
+acceptor_agree(struct vg_wire_tls *tls, int fd, struct acceptor_result *said)
 {
     struct acceptor_terms terms;
 
     said->is_shaken = true;
-    acceptor_say(fd, said);
+    acceptor_report(fd, said);
     said->is_shaken = false;
     while (recv(fd, &terms, sizeof terms, 0) == (ssize_t)sizeof terms) {
         said->ok = acceptor_may_come(tls, &terms, said);
-        acceptor_say(fd, said);
+        acceptor_report(fd, said);
     }
     if (!said->ok)
         vg_wire_tls_refuse(tls, said->why);
@@ -96,7 +96,7 @@ acceptor_serve(const struct proxy_acceptors *acceptors, const struct proxy_tenan
                int said, int plain)
 {
     struct vg_wire_tls_files files = *acceptors->tls;
-    struct acceptor_said message = {.ok = false};
+    struct acceptor_result message = {.ok = false};
     sigset_t none;
 
     sigemptyset(&none);
@@ -120,7 +120,7 @@ acceptor_serve(const struct proxy_acceptors *acceptors, const struct proxy_tenan
     if (ok)
         ok = acceptor_agree(tls, said, &message);
     else
-        acceptor_say(said, &message);
+        acceptor_report(said, &message);
     close(said);
     if (ok)
         vg_wire_tls_carry(tls, plain);
@@ -148,7 +148,7 @@ acceptor_is_stale(const struct proxy_acceptor *acceptor)
 }
 
 static void
-acceptor_say_refused(const struct proxy_acceptor *acceptor, const char *why)
+acceptor_report_refused(const struct proxy_acceptor *acceptor, const char *why)
 {
     if (!acceptor_is_stale(acceptor))
         vg_admit_refuse(acceptor->tenant, -1, "", "from %s: %s", acceptor->from, why);
@@ -188,7 +188,7 @@ acceptor_place(struct proxy_acceptors *acceptors, uint64_t serial)
     }
     if (place && !is_full)
         return place;
-    acceptor_say_refused(oldest, "too many TLS handshakes are in progress");
+    acceptor_report_refused(oldest, "too many TLS handshakes are in progress");
     kill(oldest->pid, SIGKILL);
     acceptor_end(oldest);
     return oldest;
@@ -255,7 +255,7 @@ bool
 vg_acceptor_receive(struct proxy_acceptors *acceptors, unsigned place, struct proxy_acceptor *done)
 {
     struct proxy_acceptor *acceptor = &acceptors->of[place];
-    struct acceptor_said said = {.ok = false};
+    struct acceptor_result said = {.ok = false};
     ssize_t n = acceptor->pid ? recv(acceptor->said, &said, sizeof said, MSG_DONTWAIT) : -1;
 
     if (n < 0)
@@ -272,7 +272,7 @@ vg_acceptor_receive(struct proxy_acceptors *acceptors, unsigned place, struct pr
     }
     bool ok = n == (ssize_t)sizeof said && said.ok && !said.is_shaken && !is_stale;
     if (!ok)
-        acceptor_say_refused(acceptor, n == 0 ? "its process has exited" : said.why);
+        acceptor_report_refused(acceptor, n == 0 ? "its process has exited" : said.why);
     if (ok && said.is_for_others)
         vg_admit_say(acceptor->tenant,
                      "%s: the certificate of '%s', from %s, is not valid for TLS clients (extended "

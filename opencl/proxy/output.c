@@ -70,7 +70,7 @@ vg_output_poll(const struct proxy_output *output, int64_t now, int *ms)
 }
 
 static void
-output_say(const struct proxy_client *client, struct proxy_output *output)
+output_log(const struct proxy_client *client, struct proxy_output *output)
 {
     struct proxy_tenant *tenant = client->tenant;
 
@@ -88,7 +88,7 @@ output_take(const struct proxy_client *client, struct proxy_output *output, cons
     for (size_t i = 0; i < size; i++) {
         const unsigned char c = (unsigned char)bytes[i];
         if (c == '\n' || output->has == OUTPUT_LINE)
-            output_say(client, output);
+            output_log(client, output);
         if (c != '\n')
             output->line[output->has++] = c == '\t' ? ' ' : c < 0x20 || c >= 0x7f ? '?' : (char)c;
     }
@@ -112,7 +112,7 @@ vg_output_hear(const struct proxy_client *client, bool has_ended)
     if (n == (ssize_t)sizeof bytes)
         output->next = vg_cl_now() + OUTPUT_PAUSE;
     if (n == 0 || has_ended) {
-        output_say(client, output);
+        output_log(client, output);
         close(output->fd);
         output->fd = -1;
     }

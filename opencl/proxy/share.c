@@ -35,7 +35,7 @@
 #define SHARE_SLACK (1000 * SHARE_MS)
 
 static void
-share_say(struct proxy_client *client, char what)
+share_send(struct proxy_client *client, char what)
 {
     /* A working process is never so far behind. */
     if (client->fd >= 0 && send(client->fd, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
@@ -244,7 +244,7 @@ vg_share_hear(struct proxy_share *share, struct proxy_client *client)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n == 1 && said == VG_TURN_THERE) {
-        share_say(client, VG_TURN_THERE);
+        share_send(client, VG_TURN_THERE);
     } else if (n == 1 && said == VG_TURN_WANT && !client->wants && !client->has) {
         share_want(share, client);
     } else if (n == 1 && said == VG_TURN_BACK && client->has) {
@@ -463,7 +463,7 @@ share_give(const struct proxy_share *share, struct proxy_client *client)
     client->given = vg_cl_now();
     client->tenant->turns++;
     share_note_lack(share, client->tenant);
-    share_say(client, VG_TURN_GIVE);
+    share_send(client, VG_TURN_GIVE);
 }
 
 /* Returns how many ns HOLDER may keep the device while NEXT waits. */
@@ -480,18 +480,18 @@ share_left(const struct proxy_client *holder, const struct proxy_client *next)
 
 /* Returns how many ns the device may still be kept. */
 static int64_t
-share_ask(const struct proxy_share *share, struct proxy_client *holder,
-          const struct proxy_client *next)
+share_request(const struct proxy_share *share, struct proxy_client *holder,
+              const struct proxy_client *next)
 {
     int64_t left = share_left(holder, next);
 
     if (!holder->is_told)
-        share_say(holder, VG_TURN_IDLE);
+        share_send(holder, VG_TURN_IDLE);
     holder->is_told = true;
     if (left > 0)
         return left;
     holder->asked = holder->due = vg_cl_now();
-    share_say(holder, VG_TURN_ASK);
+    share_send(holder, VG_TURN_ASK);
     return share->max_kernel_s * 1000 * SHARE_MS + SHARE_SLACK;
 }
 
@@ -508,7 +508,7 @@ vg_share_decide(struct proxy_share *share)
     }
     left = held_off;
     if (holder && next && !holder->asked)
-        left = share_ask(share, holder, next);
+        left = share_request(share, holder, next);
     else if (holder && holder->asked)
         left = holder->asked + share->max_kernel_s * 1000 * SHARE_MS + SHARE_SLACK - vg_cl_now();
     if (holder && holder->asked && !share->max_kernel_s)

@@ -112,7 +112,7 @@ tracer_hear(void)
 /* ---- records ---- */
 
 static void
-tracer_tell(const struct tracer_record *record)
+tracer_emit(const struct tracer_record *record)
 {
     switch (record->told.what) {
     case VG_SERVE_QUEUED:
@@ -175,7 +175,7 @@ tracer_round(void)
         tracer_take(tracer_clients[i], vg_cl_now());
     qsort(tracer_records, tracer_has, sizeof *tracer_records, tracer_compare);
     while (n < tracer_has && (tracer_records[n].told.at < begun || tracer_has > TRACER_RECORDS / 2))
-        tracer_tell(&tracer_records[n++]);
+        tracer_emit(&tracer_records[n++]);
     tracer_has -= n;
     memmove(tracer_records, tracer_records + n, tracer_has * sizeof *tracer_records);
 }

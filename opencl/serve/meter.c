@@ -49,7 +49,7 @@ static int64_t meter_last;    /* time when the last command was done */
 static uint32_t meter_number; /* number of the last reported command */
 static struct vg_serve_command *meter_given, **meter_end = &meter_given; /* at the device */
 static bool meter_is_looking; /* one thread checks the list; only that thread removes commands */
-static bool meter_looks_again;
+static bool meter_checks_again;
 
 /* ---- what is told ---- */
 
@@ -85,7 +85,7 @@ meter_kind(unsigned op)
 
 /* Called under the lock. */
 static void
-meter_tell(struct vg_serve_command *command, enum vg_serve_progress_state what, int64_t at)
+meter_report(struct vg_serve_command *command, enum vg_serve_progress_state what, int64_t at)
 {
     command->told.what = (uint8_t)what;
     command->told.at = at;
@@ -110,7 +110,7 @@ meter_add(struct vg_serve_command *command, int64_t begin, int64_t end)
     command->told.wait_ns = wait;
     command->told.run_ns = run;
     if (command->is_told)
-        meter_tell(command, command->told.status < 0 ? VG_SERVE_FAILED : VG_SERVE_DONE, end);
+        meter_report(command, command->told.status < 0 ? VG_SERVE_FAILED : VG_SERVE_DONE, end);
     atomic_fetch_add_explicit(&counts->wait_ns, wait, memory_order_relaxed);
     atomic_fetch_add_explicit(&counts->run_ns, run, memory_order_relaxed);
     meter_count(counts->took, end - command->came);
@@ -137,14 +137,14 @@ meter_leave(struct vg_serve_command *command)
 /* ---- which commands are done ---- */
 
 /* A pass over the list. An unfinished command of an in-order queue blocks the later ones. */
-struct meter_look {
+struct meter_check {
     int64_t at;
     uint64_t queues[METER_OPEN_MAX];
     unsigned n_queues, n_open;
 };
 
 static bool
-meter_may_be_done(const struct meter_look *look, const struct vg_serve_command *command)
+meter_may_be_done(const struct meter_check *look, const struct vg_serve_command *command)
 {
     if (look->n_open >= METER_OPEN_MAX)
         return false;
@@ -182,7 +182,7 @@ meter_query_length(struct vg_cl_object *event)
 /* Queries COMMAND, which the list holds. Called under the lock, which is released during the
  * query. */
 static void
-meter_query(struct meter_look *look, struct vg_serve_command *command)
+meter_query(struct meter_check *look, struct vg_serve_command *command)
 {
     bool is_heard = command->is_heard, is_timed = command->is_timed;
     cl_int status = command->told.status;
@@ -234,7 +234,7 @@ meter_add_over(int64_t now)
         int64_t begin = command->length >= 0 ? end - run : lower;
         meter_last = end > begin ? end : meter_last;
         if (command->is_told && !command->is_running)
-            meter_tell(command, VG_SERVE_RUNNING, begin);
+            meter_report(command, VG_SERVE_RUNNING, begin);
         meter_add(command, begin, end);
     }
 }
@@ -276,15 +276,15 @@ meter_run_first(void)
         return;
     first->is_running = true;
     if (first->is_told)
-        meter_tell(first, VG_SERVE_RUNNING,
-                   first->entered > meter_last ? first->entered : meter_last);
+        meter_report(first, VG_SERVE_RUNNING,
+                     first->entered > meter_last ? first->entered : meter_last);
 }
 
 /* Called under the lock, which is released during queries. */
 static void
-meter_look(void)
+meter_check(void)
 {
-    struct meter_look look = {.at = vg_cl_now()};
+    struct meter_check look = {.at = vg_cl_now()};
 
     for (struct vg_serve_command *command = meter_given; command; command = command->next)
         if (command->event && (command->is_heard || meter_may_be_done(&look, command))) {
@@ -310,13 +310,13 @@ meter_look(void)
 static void
 meter_settle(void)
 {
-    meter_looks_again = true;
+    meter_checks_again = true;
     if (meter_is_looking)
         return;
     meter_is_looking = true;
-    while (meter_looks_again) {
-        meter_looks_again = false;
-        meter_look();
+    while (meter_checks_again) {
+        meter_checks_again = false;
+        meter_check();
     }
     meter_is_looking = false;
 }
@@ -444,7 +444,7 @@ vg_serve_meter_came(struct vg_serve_call *call)
     pthread_mutex_lock(&meter_lock);
     command->came = vg_cl_now();
     command->told.request = (uint64_t)getpid() << 32 | ++meter_number;
-    meter_tell(command, VG_SERVE_QUEUED, command->came);
+    meter_report(command, VG_SERVE_QUEUED, command->came);
     pthread_mutex_unlock(&meter_lock);
 }
 
@@ -476,7 +476,7 @@ vg_serve_meter_entered(struct vg_serve_call *call)
     command->may_await = vg_cl_user_events_n > 0;
     command->n_refs++;
     if (command->is_told)
-        meter_tell(command, VG_SERVE_SUBMITTED, command->entered);
+        meter_report(command, VG_SERVE_SUBMITTED, command->entered);
     *meter_end = command;
     meter_end = &command->next;
     atomic_fetch_add(&meter_n, 1);

@@ -42,7 +42,7 @@ serve_free(struct vg_serve_call *call)
 
 /* An error in a call without an answer is reported with the next answer. */
 static cl_int
-serve_tell_late(struct vg_serve_call *call, cl_int result)
+serve_report_late(struct vg_serve_call *call, cl_int result)
 {
     struct vg_serve *serve = call->serve;
     bool is_late = call->head.flags & VG_WIRE_LATER;
@@ -96,7 +96,7 @@ serve_do(void *data)
         vg_serve_break(serve);
     } else {
         vg_serve_meter_result(call, result);
-        result = serve_tell_late(call, result);
+        result = serve_report_late(call, result);
         if (!(call->head.flags & VG_WIRE_LATER))
             vg_serve_answer(call, result);
     }

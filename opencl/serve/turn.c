@@ -57,7 +57,7 @@ struct vg_serve_turn {
     unsigned n_since, depth;
     unsigned n_behind, depth_most; /* since all the program's events were set */
     int64_t since;
-    uint64_t drain_asked, drain_done;
+    uint64_t drain_requested, drain_done;
     int64_t asked, parked;   /* time of the last request; 0: none */
     unsigned n_unheard;      /* number of successive queries that the proxy has not answered */
     int64_t beat;            /* time of the last query */
@@ -67,7 +67,7 @@ struct vg_serve_turn {
 };
 
 static void
-turn_say(const struct vg_serve_turn *turn, char what)
+turn_send(const struct vg_serve_turn *turn, char what)
 {
     ssize_t n = send(turn->fd, &what, 1, MSG_NOSIGNAL);
 
@@ -104,9 +104,9 @@ turn_run_drains(void *data)
 
     pthread_mutex_lock(&turn->lock);
     for (;;) {
-        while (turn->drain_done == turn->drain_asked)
+        while (turn->drain_done == turn->drain_requested)
             pthread_cond_wait(&turn->changed, &turn->lock);
-        uint64_t asked = turn->drain_asked;
+        uint64_t asked = turn->drain_requested;
         pthread_mutex_unlock(&turn->lock);
         vg_serve_turn_finish(turn->serve);
         pthread_mutex_lock(&turn->lock);
@@ -119,11 +119,11 @@ turn_run_drains(void *data)
 
 /* Called under the lock. */
 static uint64_t
-turn_ask_drain(struct vg_serve_turn *turn)
+turn_request_drain(struct vg_serve_turn *turn)
 {
-    turn->drain_asked++;
+    turn->drain_requested++;
     pthread_cond_broadcast(&turn->changed);
-    return turn->drain_asked;
+    return turn->drain_requested;
 }
 
 /* Waits until the device has processed its maximum amount of work, and learns how much that was.
@@ -151,7 +151,7 @@ turn_want(struct vg_serve_turn *turn)
     turn->wants = true;
     turn->n_unheard = 0;
     turn->beat = vg_cl_now();
-    turn_say(turn, VG_TURN_WANT);
+    turn_send(turn, VG_TURN_WANT);
 }
 
 /* Waits for any change, or for a second, after which it queries whether the proxy exists. A time
@@ -172,7 +172,7 @@ turn_await(struct vg_serve_turn *turn)
         vg_serve_end(turn->serve, VG_WIRE_MUTE, VG_WIRE_OPEN_S);
     }
     turn->beat = vg_cl_now();
-    turn_say(turn, VG_TURN_THERE);
+    turn_send(turn, VG_TURN_THERE);
 }
 
 bool
@@ -278,7 +278,7 @@ turn_give_back(struct vg_serve_turn *turn)
     turn->is_closed = false;
     turn->is_returning = false;
     turn->wants = false;
-    turn_say(turn, VG_TURN_BACK);
+    turn_send(turn, VG_TURN_BACK);
     if (turn->n_waiting > 0)
         turn_want(turn);
 }
@@ -307,7 +307,7 @@ turn_return(struct vg_serve_turn *turn, bool is_asked)
         int64_t now = vg_cl_now(), until = now + TURN_PARK;
         bool is_waiting = vg_cl_user_events_n > 0;
         if (drain == 0 && (!turn->is_closed || turn->n_in == 0)) {
-            drain = turn_ask_drain(turn);
+            drain = turn_request_drain(turn);
             seen = turn->n_commands;
             idle = 0;
         } else if (drain && turn->drain_done >= drain && turn->n_in == 0) {
@@ -381,7 +381,7 @@ turn_run(void *data)
             pthread_cond_broadcast(&turn->changed);
         }
         bool has = turn->has;
-        if (turn->drain_done == turn->drain_asked)
+        if (turn->drain_done == turn->drain_requested)
             turn->parked = 0;
         pthread_mutex_unlock(&turn->lock);
         turn_end_if_late(turn, turn->parked);

@@ -110,7 +110,7 @@ vg_cl_arg_keep(struct vg_cl_arg *arg, size_t size, const void *value)
 /* A kernel of a program that is built with the program's own options shows what the vendor then
  * reports. */
 static enum vg_cl_native
-kernel_ask_native(const struct vg_cl_object *kernel)
+kernel_query_native(const struct vg_cl_object *kernel)
 {
     const cl_icd_dispatch *cl = kernel->track->cl;
     cl_kernel_arg_address_qualifier address;
@@ -139,7 +139,7 @@ kernel_is_silent(struct vg_cl_object *kernel)
     if (!program->is_telling)
         return false;
     if (*native == VG_CL_NATIVE_UNKNOWN)
-        *native = kernel_ask_native(kernel);
+        *native = kernel_query_native(kernel);
     return *native == VG_CL_NATIVE_SILENT;
 }
 

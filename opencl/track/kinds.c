@@ -41,7 +41,7 @@ kinds_has_value(const struct kinds_spare *spare, cl_uint i)
            CL_INVALID_ARG_VALUE;
 }
 
-/* A number accepts any value. With few vendors, an image or a sampler also does. */
+/* A number accepts any value. An image or a sampler does so only with few vendors. */
 static bool
 kinds_takes_all(const struct kinds_spare *spare, cl_uint i)
 {
@@ -118,7 +118,7 @@ kinds_get_spare(const struct vg_cl_object *kernel, struct kinds_spare *spare)
 
 /* The compiler does not report whether it is a number. */
 static enum vg_cl_declared
-kinds_look(const struct vg_cl_object *kernel, struct kinds_spare *spare, cl_uint i)
+kinds_check(const struct vg_cl_object *kernel, struct kinds_spare *spare, cl_uint i)
 {
     kinds_get_spare(kernel, spare);
     if (!spare->kernel || !kinds_has_value(spare, i))
@@ -129,7 +129,7 @@ kinds_look(const struct vg_cl_object *kernel, struct kinds_spare *spare, cl_uint
 
 /* A type with the program's own name is a number, or a sampler. */
 static enum vg_cl_declared
-kinds_look_named(const struct vg_cl_object *kernel, struct kinds_spare *spare, cl_uint i)
+kinds_check_named(const struct vg_cl_object *kernel, struct kinds_spare *spare, cl_uint i)
 {
     kinds_get_spare(kernel, spare);
     return spare->kernel && kinds_has_value(spare, i) && kinds_takes_all(spare, i)
@@ -139,7 +139,7 @@ kinds_look_named(const struct vg_cl_object *kernel, struct kinds_spare *spare, c
 
 /* Notes what the compiler reports about an argument. Returns false if that is nothing. */
 static bool
-kinds_ask_one(const struct vg_cl_object *object, struct kinds_spare *spare, cl_uint i)
+kinds_query_one(const struct vg_cl_object *object, struct kinds_spare *spare, cl_uint i)
 {
     const cl_icd_dispatch *cl = object->track->cl;
     struct vg_cl_arg *arg = &object->kernel.args[i];
@@ -160,7 +160,7 @@ kinds_ask_one(const struct vg_cl_object *object, struct kinds_spare *spare, cl_u
         if (kinds_is_number(type))
             arg->declared = VG_CL_DECLARED_VALUE;
         else if (strcmp(type, "sampler_t") != 0)
-            arg->declared = (uint8_t)kinds_look_named(object, spare, i);
+            arg->declared = (uint8_t)kinds_check_named(object, spare, i);
     }
     /* With the program's own type name, it may be anything. */
     if (access != CL_KERNEL_ARG_ACCESS_NONE || address == CL_KERNEL_ARG_ADDRESS_GLOBAL ||
@@ -184,9 +184,9 @@ vg_cl_kinds_ask(struct vg_cl_object *kernel)
     bool is_told = true;
 
     for (cl_uint i = 0; i < kernel->kernel.n_args; i++) {
-        is_told = is_told && kinds_ask_one(kernel, &spare, i);
+        is_told = is_told && kinds_query_one(kernel, &spare, i);
         if (!is_told)
-            kernel->kernel.args[i].declared = (uint8_t)kinds_look(kernel, &spare, i);
+            kernel->kernel.args[i].declared = (uint8_t)kinds_check(kernel, &spare, i);
     }
     if (spare.kernel)
         spare.cl->clReleaseKernel(spare.kernel);

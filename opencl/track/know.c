@@ -146,7 +146,7 @@ know_filter_versions(cl_name_version *versions, size_t n)
 
 /* Returns the vendor's data about a platform or device, or NULL. The caller frees it. */
 static void *
-know_ask(struct vg_cl_object *object, cl_uint param, size_t *size)
+know_query(struct vg_cl_object *object, cl_uint param, size_t *size)
 {
     const cl_icd_dispatch *cl = object->track->cl;
     bool is_platform = object->type == VG_CL_PLATFORM;
@@ -168,7 +168,7 @@ static bool
 know_extensions(struct vg_cl_object *object, cl_uint param, struct vg_cl_answer *answer)
 {
     size_t size = 0;
-    char *text = know_ask(object, param, &size);
+    char *text = know_query(object, param, &size);
 
     if (text)
         vg_cl_know_filter(text);
@@ -179,7 +179,7 @@ static bool
 know_versions(struct vg_cl_object *object, cl_uint param, struct vg_cl_answer *answer)
 {
     size_t size = 0;
-    cl_name_version *versions = know_ask(object, param, &size);
+    cl_name_version *versions = know_query(object, param, &size);
 
     size_t n = versions ? know_filter_versions(versions, size / sizeof *versions) : 0;
     return know_copy(answer, versions, n * sizeof *versions);
@@ -203,7 +203,7 @@ static bool
 know_platform_name(struct vg_cl_object *platform, struct vg_cl_answer *answer)
 {
     size_t size = 0;
-    char *name = know_ask(platform, CL_PLATFORM_NAME, &size);
+    char *name = know_query(platform, CL_PLATFORM_NAME, &size);
     char *mark = name ? know_find_mark(name) : NULL;
 
     if (!mark) {
@@ -219,7 +219,7 @@ static bool
 know_platform_version(struct vg_cl_object *platform, struct vg_cl_answer *answer)
 {
     size_t size = 0;
-    char *version = know_ask(platform, CL_PLATFORM_VERSION, &size);
+    char *version = know_query(platform, CL_PLATFORM_VERSION, &size);
     char *longer = version ? realloc(version, size + sizeof VG_CL_PLATFORM_MARK) : NULL;
 
     if (!longer) {

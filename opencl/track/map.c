@@ -226,8 +226,8 @@ map_read_image(struct vg_cl_enqueue *e, struct vg_cl_object *mem, struct vg_cl_m
 }
 
 static void
-map_tell_pitches(const struct vg_cl_object *image, const struct vg_cl_map *map, size_t *row,
-                 size_t *slice)
+map_report_pitches(const struct vg_cl_object *image, const struct vg_cl_map *map, size_t *row,
+                   size_t *slice)
 {
     cl_mem_object_type kind = image->mem.kind;
     bool has_slices = kind == CL_MEM_OBJECT_IMAGE3D || kind == CL_MEM_OBJECT_IMAGE2D_ARRAY ||
@@ -273,7 +273,7 @@ vg_cl_EnqueueMapImage(struct vg_cl_object *command_queue, struct vg_cl_object *i
         if (result == CL_SUCCESS && map->is_shadow && !blocking_map)
             map_await_read(&e, image, map, event != NULL);
         if (result == CL_SUCCESS && map->is_shadow)
-            map_tell_pitches(image, map, image_row_pitch, image_slice_pitch);
+            map_report_pitches(image, map, image_row_pitch, image_slice_pitch);
     }
     return map_end(&e, image, map, result, CL_COMMAND_MAP_IMAGE, event, errcode_ret);
 }

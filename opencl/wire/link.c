@@ -124,7 +124,7 @@ vg_wire_link_set_token(const char *path)
 
 /* Sends the request, and handles the answer. */
 static bool
-link_ask(struct vg_wire_link *link, uint64_t way)
+link_request(struct vg_wire_link *link, uint64_t way)
 {
     struct link_hello hello = {LINK_MAGIC, way, 0};
     struct iovec part = {&hello, sizeof hello};
@@ -249,7 +249,7 @@ link_again(void *data, const struct vg_wire_session_hello *hello,
 }
 
 static void
-link_free_way(struct vg_wire_way *way)
+link_free_path(struct vg_wire_way *way)
 {
     if (way) {
         free(way->address);
@@ -307,7 +307,7 @@ link_open_far(struct vg_wire_link *link, const char *address)
     int error = errno;
     if (fd >= 0)
         close(fd);
-    link_free_way(link->way);
+    link_free_path(link->way);
     errno = error;
     return false;
 }
@@ -325,7 +325,7 @@ vg_wire_link_open(struct vg_wire_link *link, const char *address)
     if (link->fd < 0)
         return false;
     vg_wire_address_tune(link->fd);
-    if (link_ask(link, is_stream ? LINK_SOCKET : LINK_SHARED))
+    if (link_request(link, is_stream ? LINK_SOCKET : LINK_SHARED))
         return true;
     int error = errno;
     vg_wire_link_close(link);
@@ -388,7 +388,7 @@ vg_wire_link_close(struct vg_wire_link *link)
     if (link->session)
         vg_wire_session_close(link->session);
     link->session = NULL;
-    link_free_way(link->way);
+    link_free_path(link->way);
     link->way = NULL;
     if (link->fd >= 0)
         close(link->fd);

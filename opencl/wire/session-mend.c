@@ -53,7 +53,7 @@ mend_is_stuck(struct vg_wire_session *session)
 
 /* Called once a second. */
 static void
-mend_look(struct vg_wire_session *session, uint64_t *n_frames)
+mend_check(struct vg_wire_session *session, uint64_t *n_frames)
 {
     bool has_spoken = session->n_frames != *n_frames;
 
@@ -121,7 +121,7 @@ mend_can_take(const struct vg_wire_session *session, uint64_t taken)
 
 /* Continues from TAKEN, which the other side has received, and from what was received here. */
 static void
-mend_go_on(struct vg_wire_session *session, int fd, uint64_t taken)
+mend_continue(struct vg_wire_session *session, int fd, uint64_t taken)
 {
     session->fd = fd;
     session->kept.begin = session->sent = session->frame_end = taken;
@@ -179,7 +179,7 @@ mend_by_connecting(struct vg_wire_session *session)
         int error = errno;
         pthread_mutex_lock(&session->lock);
         if (fd >= 0 && session->state == SESSION_DOWN && mend_can_take(session, welcome.taken)) {
-            mend_go_on(session, fd, welcome.taken);
+            mend_continue(session, fd, welcome.taken);
             return;
         }
         if (fd >= 0)
@@ -217,7 +217,7 @@ mend_by_waiting(struct vg_wire_session *session)
         int64_t left = session->broken + session->linger - vg_cl_now();
         session->next = -1;
         if (fd >= 0 && mend_can_take(session, session->next_taken) && mend_welcome(session, fd)) {
-            mend_go_on(session, fd, session->next_taken);
+            mend_continue(session, fd, session->next_taken);
             return;
         }
         if (fd >= 0)
@@ -258,7 +258,7 @@ vg_wire_session_run(void *data)
         if (session->state == SESSION_UP) {
             vg_wire_session_sleep(session, &session->work, MEND_SECOND);
             if (session->state == SESSION_UP)
-                mend_look(session, &n_frames);
+                mend_check(session, &n_frames);
         } else if (session->state == SESSION_OVER) {
             pthread_cond_wait(&session->work, &session->lock);
         } else if (session->n_users) {

@@ -151,7 +151,7 @@ tls_wait(int fd, short events, int64_t until)
 
 /* Returns why the handshake has failed with RESULT. */
 static void
-tls_say_failed(const struct vg_wire_tls *tls, int result, char fault[VG_WIRE_TLS_FAULT])
+tls_report_failed(const struct vg_wire_tls *tls, int result, char fault[VG_WIRE_TLS_FAULT])
 {
     const struct tls_library *gnutls = tls->gnutls;
 
@@ -183,7 +183,7 @@ tls_shake_hands(struct vg_wire_tls *tls, int64_t until, char fault[VG_WIRE_TLS_F
             return false;
         }
         if (result != GNUTLS_E_AGAIN && gnutls->gnutls_error_is_fatal(result)) {
-            tls_say_failed(tls, result, fault);
+            tls_report_failed(tls, result, fault);
             return false;
         }
         if (result == GNUTLS_E_AGAIN && !tls_wait(tls->fd, is_out ? POLLOUT : POLLIN, until)) {
