@@ -384,6 +384,12 @@ gate_describe_rest(char *take_reason, double rest)
         "%s, %.3g times as much as usual, since a VM moved less than an hour ago", reason, rest);
 }
 
+double
+vg_gate_further(const vg_cluster *cluster)
+{
+    return VG_GATE_FURTHER * cluster->config->min_gain;
+}
+
 bool
 vg_gate_gain(const vg_cluster *cluster, const struct vg_claim *claim, char **ret_reason)
 {

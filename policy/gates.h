@@ -85,6 +85,13 @@ bool vg_gate_return(const vg_cluster *cluster, const struct vg_move *move, char 
 /* Returns the claim of a single move. */
 struct vg_claim vg_gate_claim(const vg_cluster *cluster, const struct vg_move *move);
 
+/* The part of min_gain that each further move of a group must add to the gain of the plan after all
+ * costs. Without it, a swap could replace a move for a gain that cannot be measured. */
+#define VG_GATE_FURTHER 0.2
+
+/* Returns the cores that each further move must add. */
+double vg_gate_further(const vg_cluster *cluster);
+
 /* Checks a gain. If it returns false and ret_reason is not NULL, *ret_reason receives a clause ("it
  * wins ..."). */
 bool vg_gate_gain(const vg_cluster *cluster, const struct vg_claim *claim, char **ret_reason);

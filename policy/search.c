@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "policy/gates.h"
 #include "policy/search-private.h"
 
 /* The maximum number of floats that chains, and all rounds, may read. */
@@ -399,6 +400,57 @@ search_improve(struct pass *pass)
     g_array_free(round.groups, TRUE);
 }
 
+/* Takes the groups with only some moves of one of them. mask: these moves. Returns what the groups
+ * that pass gain, less what each of their moves must add. */
+static double
+search_try_part(struct pass *part, const GArray *groups, guint index, unsigned mask)
+{
+    search_reset(part->search);
+    g_array_set_size(part->groups, 0);
+    part->n_moves = 0;
+    part->net = 0;
+    for (guint i = 0; i < groups->len; i++) {
+        const struct vg_group *whole = &g_array_index(groups, struct vg_group, i);
+        struct vg_group group = {0};
+        for (size_t k = 0; k < whole->n; k++) {
+            if (i != index || (mask >> k & 1))
+                group.moves[group.n++] = whole->moves[k];
+        }
+        search_commit(part, &group);
+    }
+    return part->net - (double)part->n_moves * vg_gate_further(part->search->cluster);
+}
+
+/* Drops the moves of groups that add too little to the whole plan. */
+static void
+search_drop_useless(struct pass *pass)
+{
+    const uint64_t end = pass->search->work + (uint64_t)(WORK_ROUNDS / (double)pass->search->width);
+    const double further = vg_gate_further(pass->search->cluster);
+    struct pass part = *pass;
+
+    part.groups = g_array_new(FALSE, FALSE, sizeof(struct vg_group));
+    part.failed = NULL;
+    for (guint i = 0; i < pass->groups->len && pass->search->work < end; i++) {
+        const size_t n = g_array_index(pass->groups, struct vg_group, i).n;
+        double best = pass->net - (double)pass->n_moves * further;
+        unsigned best_mask = 0;
+        for (unsigned mask = 1; n <= SEARCH_PARTS_OF_MAX && mask + 1 < 1u << n; mask++) {
+            const double worth = search_try_part(&part, pass->groups, i, mask);
+            best_mask = worth > best + SEARCH_SAME ? mask : best_mask;
+            best = best_mask == mask ? worth : best;
+        }
+        if (best_mask == 0)
+            continue;
+        search_try_part(&part, pass->groups, i, best_mask);
+        pass->net = part.net;
+        pass->n_moves = part.n_moves;
+        g_array_set_size(pass->groups, 0);
+        g_array_append_vals(pass->groups, part.groups->data, part.groups->len);
+    }
+    g_array_free(part.groups, TRUE);
+}
+
 /* Returns whether a group moves a VM of the bundle. */
 static bool
 search_moves(const struct search *search, const struct vg_group *group, size_t bundle)
@@ -474,6 +526,7 @@ search_finish(struct pass *pass, struct vg_found *ret)
     for (guint i = 0; i < pass->groups->len; i++) {
         struct vg_group *group = &g_array_index(pass->groups, struct vg_group, i);
         search_find_other(&again, heap, group);
+        search_choose_order(pass->search, group);
         search_commit(&again, group);
     }
     if (pass->n_moves >= pass->max_moves) {
@@ -501,6 +554,7 @@ vg_search(const vg_cluster *cluster, const bool *held, int64_t max_moves, struct
     };
     search_pass(&pass, false);
     search_improve(&pass);
+    search_drop_useless(&pass);
     search_finish(&pass, ret);
     ret->any_allowed = search->any_allowed;
     search_free(search);
