@@ -16,8 +16,11 @@ policy_add_leader(json_object *object, const vg_acting *acting)
 {
     json_object *moves = json_object_new_array();
 
-    for (guint i = 0; acting && i < acting->moves->len; i++)
-        vg_json_append(moves, vg_record_write(&vg_act_move_record, acting->moves->pdata[i]));
+    for (guint i = 0; acting && i < acting->moves->len; i++) {
+        json_object *move = vg_record_write(&vg_act_move_record, acting->moves->pdata[i]);
+        json_object_object_del(move, "unseen_since_ns");
+        vg_json_append(moves, move);
+    }
     vg_json_add_string(object, "leader", acting ? acting->host : NULL);
     vg_json_add(object, "at_ns", acting ? json_object_new_int64(acting->at_ns) : NULL);
     vg_json_add_int64(object, "errors", acting ? acting->errors : 0);

@@ -20,8 +20,10 @@
 
 #define VG_LOG_TAG "act"
 
-/* The time between two checks while moves are running or waiting, and otherwise. */
+/* The time between two checks while moves are under way or wait, while only moves that reverse
+ * others wait, and otherwise. */
 #define BUSY_NS (3 * VG_NS_PER_S)
+#define UNDO_NS (10 * VG_NS_PER_S)
 #define REST_NS (30 * VG_NS_PER_S)
 
 /* An older plan is not started, as the load may have changed. */
@@ -373,12 +375,12 @@ act_decide(struct act_check *check, GPtrArray *start)
     vg_acts_step(&check->facts, acting, start);
     if (act->plan && vg_clock_monotonic_ns() - act->plan_ns > PLAN_AGE_NS)
         g_clear_pointer(&act->plan, vg_plan_free);
-    if (!act->plan || vg_acting_is_busy(acting) || !acting->acts || !check->snapshot)
+    if (!act->plan || vg_acting_is_blocked(acting) || !acting->acts || !check->snapshot)
         return;
     g_autofree char *id = g_strdup_printf("act-%08x%08x", g_random_int(), g_random_int());
-    if (vg_acts_take(&check->facts, act->plan, id, acting) > 0) {
-        vg_log_notice("a plan is being applied plan=%s act=%s moves=%u", act->plan->id, id,
-                      acting->moves->len);
+    const unsigned n = vg_acts_take(&check->facts, act->plan, id, acting);
+    if (n > 0) {
+        vg_log_notice("a plan is being applied plan=%s act=%s moves=%u", act->plan->id, id, n);
         check->facts.plan = act->plan;
         vg_acts_step(&check->facts, acting, start);
         check->facts.plan = NULL;
@@ -457,8 +459,11 @@ backend_act_look(void *data, vg_leader *leader, int64_t revision)
                             error->message);
     else
         act->revision = revision;
-    const bool busy = check.state.acting && vg_acting_is_busy(check.state.acting);
-    act->next_ns = vg_clock_monotonic_ns() + (busy || error ? BUSY_NS : REST_NS);
+    const vg_acting *acting = check.state.acting;
+    const bool blocked = error || (acting && vg_acting_is_blocked(acting));
+    act->next_ns = vg_clock_monotonic_ns() + (blocked                               ? BUSY_NS
+                                              : acting && vg_acting_is_busy(acting) ? UNDO_NS
+                                                                                    : REST_NS);
     act_check_clear(&check);
 }
 

@@ -43,6 +43,7 @@ static const struct vg_field act_move_fields[] = {
     TEXT(why),
     VG_ROW_INT(asked_ns, 0, 0, TIME_MAX),
     VG_ROW_INT(until_ns, 0, 0, TIME_MAX),
+    VG_ROW_INT(unseen_since_ns, VG_FIELD_OMIT, 0, TIME_MAX),
 };
 const struct vg_record_type vg_act_move_record = VG_ROW_TYPE(act_move_fields);
 #undef THIS
@@ -93,6 +94,17 @@ vg_acting_is_busy(const struct vg_acting *acting)
 {
     for (guint i = 0; i < acting->moves->len; i++) {
         if (!vg_act_has_ended(acting->moves->pdata[i]))
+            return true;
+    }
+    return false;
+}
+
+bool
+vg_acting_is_blocked(const struct vg_acting *acting)
+{
+    for (guint i = 0; i < acting->moves->len; i++) {
+        const struct vg_act_move *move = acting->moves->pdata[i];
+        if (!vg_act_has_ended(move) && !vg_act_undo_waits(move))
             return true;
     }
     return false;

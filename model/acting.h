@@ -58,11 +58,12 @@ struct vg_act_move {
     int64_t group;
     bool undo_rest; /* if another move of its group fails, it is reversed */
     enum vg_act_step step;
-    char *undo_of;    /* id of the move that it reverses, or NULL */
-    char *move;       /* id of the move, once known */
-    char *why;        /* what it waits for, or why it failed or was dropped; or NULL */
-    int64_t asked_ns; /* epoch, when the order was stored; 0 before that */
-    int64_t until_ns; /* its source does not start it after this time */
+    char *undo_of;           /* id of the move that it reverses, or NULL */
+    char *move;              /* id of the move, once known */
+    char *why;               /* what it waits for, or why it failed or was dropped; or NULL */
+    int64_t asked_ns;        /* epoch, when the order was stored; 0 before that */
+    int64_t until_ns;        /* its source does not start it after this time */
+    int64_t unseen_since_ns; /* epoch, since when its VM or a host is missing; 0 if they exist */
 };
 
 struct vg_acting {
@@ -102,8 +103,18 @@ vg_act_has_ended(const struct vg_act_move *move)
     return move->step >= VG_ACT_DONE;
 }
 
+static inline bool
+vg_act_undo_waits(const struct vg_act_move *move)
+{
+    return move->undo_of && move->step == VG_ACT_WAITS;
+}
+
 /* Returns whether a move has not ended. */
 bool vg_acting_is_busy(const struct vg_acting *acting);
+
+/* Returns whether a move prevents the next plan. A move that reverses another and only waits does
+ * not, because it can wait for a day. */
+bool vg_acting_is_blocked(const struct vg_acting *acting);
 
 /* Returns a copy of a reason, truncated so that the document with all moves does not become too
  * long; NULL for NULL. The caller frees it. */

@@ -33,6 +33,14 @@ char *acts_why_undone(const struct vg_acts_facts *facts, const char *uuid);
 char *acts_why_limit(const struct vg_acts_facts *facts, const struct vg_acting *acting,
                      const struct vg_act_move *move);
 
+/* Returns whether a move was dropped that may be attempted again: its order was stored, or its VM
+ * or a host was missing. Others that were dropped are obsolete. */
+static inline bool
+acts_is_missed(const struct vg_act_move *move)
+{
+    return move->step == VG_ACT_DROPPED && (move->asked_ns > 0 || move->unseen_since_ns > 0);
+}
+
 /* Returns whether the VM of a move was moved again later. Moves that left the VM on their source do
  * not count. */
 bool acts_has_later(const struct vg_acts_facts *facts, const struct vg_migration *move);

@@ -122,10 +122,22 @@ take_plan_text(const vg_plan *plan, const struct vg_acting *acting)
     return vg_json_to_text(document, false);
 }
 
-/* Sets the document of the plan. If it is too long, leaves moves to the next plan, starting with
- * the last group, because no group depends on a later one. */
+/* Removes the earlier moves, except those that reverse others and may still start. */
 static void
-take_fit(const vg_plan *plan, struct vg_acting *acting)
+take_clear(struct vg_acting *acting)
+{
+    for (guint i = acting->moves->len; i-- > 0;) {
+        const struct vg_act_move *move = acting->moves->pdata[i];
+        if (!move->undo_of || (vg_act_has_ended(move) && !acts_is_missed(move)))
+            vg_record_free(&vg_act_move_record, g_ptr_array_remove_index(acting->moves, i));
+    }
+}
+
+/* Sets the document of the plan. kept: the number of first moves that are not from the plan. If it
+ * is too long, leaves moves to the next plan, starting with the last group, because no group
+ * depends on a later one. */
+static void
+take_fit(const vg_plan *plan, guint kept, struct vg_acting *acting)
 {
     for (;;) {
         g_free(acting->plan);
@@ -133,10 +145,10 @@ take_fit(const vg_plan *plan, struct vg_acting *acting)
         g_autoptr(json_object) object = vg_record_write(&vg_acting_record, acting);
         g_autofree char *text = vg_json_to_text(object, false);
         guint n = acting->moves->len;
-        if (n == 0 || strlen(text) <= VG_ACTING_TAKE_BYTES)
+        if (n == kept || strlen(text) <= VG_ACTING_TAKE_BYTES)
             return;
         const int64_t last = ((const struct vg_act_move *)acting->moves->pdata[n - 1])->group;
-        while (n > 0 && ((const struct vg_act_move *)acting->moves->pdata[n - 1])->group == last)
+        while (n > kept && ((const struct vg_act_move *)acting->moves->pdata[n - 1])->group == last)
             n--;
         vg_record_truncate(&vg_act_move_record, acting->moves, n);
     }
@@ -168,13 +180,14 @@ vg_acts_take(const struct vg_acts_facts *facts, const vg_plan *plan, const char 
     }
     if (moves->len == 0)
         return 0;
-    vg_record_truncate(&vg_act_move_record, acting->moves, 0);
+    take_clear(acting);
+    const guint kept = acting->moves->len;
     for (guint i = 0; i < moves->len; i++)
         g_ptr_array_add(acting->moves, moves->pdata[i]);
     g_free(acting->plan_id);
     g_free(acting->plan_hash);
     acting->plan_id = g_strdup(plan->id);
     acting->plan_hash = g_strdup(plan->input_hash);
-    take_fit(plan, acting);
-    return acting->moves->len;
+    take_fit(plan, kept, acting);
+    return acting->moves->len - kept;
 }

@@ -16,6 +16,9 @@
  * until_ns, it has not started the move. */
 #define LOST_NS (30 * VG_ACT_S)
 
+/* A move is dropped if its VM or a host has been missing for this time. */
+#define UNSEEN_NS (5 * MINUTE_NS)
+
 /* A reversal that did not start is attempted again after this time, then after twice this time, and
  * so on: eight times within a day. */
 #define UNDO_PAUSE_NS (5 * MINUTE_NS)
@@ -49,14 +52,30 @@ acts_is_known(const struct vg_acts_facts *facts, const char *uuid)
 
 /* ---- hosts ---- */
 
+/* Returns why a move cannot be checked: its VM or a host is missing; or NULL. */
+static char *
+acts_why_unseen(const struct vg_acts_facts *facts, const struct vg_act_move *move)
+{
+    const bool has_from = vg_snapshot_find_host(facts->snapshot, move->from) != NULL;
+
+    if (!has_from || !vg_snapshot_find_host(facts->snapshot, move->to))
+        return g_strdup_printf("the current state of host '%s' is unknown",
+                               has_from ? move->to : move->from);
+    /* Its host's vgpud may have just started. */
+    if (!acts_is_known(facts, move->uuid))
+        return g_strdup_printf("'%s' is currently not on a known host", move->vm);
+    if (move->undo_of && !acts_find_vm(facts, move))
+        return g_strdup_printf("'%s' is currently not on host '%s'", move->vm, move->from);
+    return NULL;
+}
+
+/* Returns why the figures of a known host do not allow a move, or NULL. */
 static char *
 acts_why_host(const struct vg_acts_facts *facts, const char *name)
 {
     const struct vg_snap_host *host = vg_snapshot_find_host(facts->snapshot, name);
     const int64_t stale_ns = facts->policy->stale_ns > 0 ? facts->policy->stale_ns : STALE_NS;
 
-    if (!host)
-        return g_strdup_printf("the current state of host '%s' is unknown", name);
     if (host->age_ns > stale_ns)
         return g_strdup_printf("the figures of host '%s' are %.0f s old", name,
                                (double)host->age_ns / VG_ACT_S);
@@ -110,7 +129,7 @@ acts_why_wave(const struct vg_acting *acting, const struct vg_act_move *move)
 {
     for (guint i = 0; i < acting->moves->len; i++) {
         const struct vg_act_move *other = acting->moves->pdata[i];
-        if (other->wave < move->wave && !vg_act_has_ended(other))
+        if (other->wave < move->wave && !vg_act_has_ended(other) && !vg_act_undo_waits(other))
             return g_strdup_printf("the move of '%s' must come first", other->vm);
     }
     return NULL;
@@ -138,12 +157,11 @@ acts_why_waits(const struct vg_acts_facts *facts, const struct vg_acting *acting
         return g_strdup("the current state of the hosts is unknown");
     char *why = acts_why_wave(acting, move);
     if (!why)
+        why = acts_why_unseen(facts, move);
+    if (!why)
         why = acts_why_host(facts, move->from);
     if (!why)
         why = acts_why_host(facts, move->to);
-    /* Its host's vgpud may have just started. */
-    if (!why && !acts_is_known(facts, move->uuid))
-        why = g_strdup_printf("'%s' is currently not on a known host", move->vm);
     /* No later plan contains a move that reverses another. */
     if (!why && move->undo_of)
         why = acts_why_unfit(move, acts_find_vm(facts, move),
@@ -298,6 +316,24 @@ acts_drop_rest(const struct vg_acts_facts *facts, struct vg_acting *acting)
     }
 }
 
+/* Drops moves whose VM or host has been missing for a while: it may no longer exist. */
+static void
+acts_drop_unseen(const struct vg_acts_facts *facts, struct vg_acting *acting)
+{
+    for (guint i = 0; i < acting->moves->len; i++) {
+        struct vg_act_move *move = acting->moves->pdata[i];
+        if (move->step != VG_ACT_WAITS)
+            continue;
+        g_autofree char *why = acts_why_unseen(facts, move);
+        if (!why)
+            move->unseen_since_ns = 0;
+        else if (move->unseen_since_ns == 0)
+            move->unseen_since_ns = facts->now_ns;
+        else if (facts->now_ns - move->unseen_since_ns > UNSEEN_NS)
+            acts_drop(move, why);
+    }
+}
+
 static bool
 acts_group_is_broken(const struct vg_acting *acting, const struct vg_act_move *move)
 {
@@ -360,11 +396,12 @@ acts_missed_ns(const struct vg_act_move *move, const struct vg_migration *record
 {
     if (record && (!record->not_started || !vg_migration_has_ended(record->state)))
         return INT64_MAX;
-    /* A move that was dropped before its order was stored is obsolete. */
-    if (move && (move->step != VG_ACT_DROPPED || move->asked_ns == 0))
+    if (move && !acts_is_missed(move))
         return INT64_MAX;
     if (!move && !record)
         return -1;
+    if (move && move->unseen_since_ns > 0)
+        return move->unseen_since_ns + UNSEEN_NS;
     return MAX(move ? move->asked_ns : 0, record ? record->ended_ns : 0);
 }
 
@@ -492,6 +529,8 @@ vg_acts_step(const struct vg_acts_facts *facts, struct vg_acting *acting, GPtrAr
         acts_find_undos(facts, acting);
     }
     acts_explain(facts, acting);
+    if (!facts->unknown && facts->snapshot)
+        acts_drop_unseen(facts, acting);
     acts_drop_rest(facts, acting);
     acts_decide_all(facts, acting, true, start);
     acts_decide_all(facts, acting, false, start);

@@ -72,8 +72,9 @@ bool vg_acts_is_wanted(const struct vg_act_rules *rules, const struct vg_policy_
  * lately. *ret_moves: how often. */
 int64_t vg_acts_cooldown(const struct vg_acts_facts *facts, const char *uuid, unsigned *ret_moves);
 
-/* Starts a plan, with the groups that may start. Every earlier move must have ended. id: precedes
- * the number of each move. Returns the number of moves. */
+/* Starts a plan, with the groups that may start. Every earlier move must have ended,
+ * except moves that reverse others and only wait, which remain in `acting`. id: precedes the number
+ * of each move. Returns the number of moves of the plan. */
 unsigned vg_acts_take(const struct vg_acts_facts *facts, const vg_plan *plan, const char *id,
                       struct vg_acting *acting);
 

@@ -845,6 +845,84 @@ test_undo_waits(void **state)
     scene_free(scene);
 }
 
+/* A reversal waits for a period. In the meantime, its VM is deleted, and a plan is carried out. */
+static void
+test_undo_of_a_deleted_vm(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new_worse();
+    struct vg_snap_host *h1 = scene->snapshot->hosts->pdata[1];
+
+    assert_int_equal(vg_act_window_parse("22:00-23:00", &scene->rules.window, NULL), 0);
+    scene->facts.minute_of_week = 21 * 60;
+    assert_int_equal(scene_step(scene), 0);
+    assert_waits(scene, 0, "act_window");
+    assert_true(vg_acting_is_busy(scene->acting));
+    assert_false(vg_acting_is_blocked(scene->acting));
+    struct vg_snap_vm *vm = g_ptr_array_steal_index(h1->vms, 0);
+    scene->facts.minute_of_week = 22 * 60;
+    assert_int_equal(scene_step(scene), 0);
+    assert_waits(scene, 0, "'v1' is currently not on a known host");
+    /* The plan has a move in the second wave, too. */
+    scene_add_action(scene, 2, 3, 1, 1);
+    scene_add_action(scene, 4, 5, 2, 2);
+    assert_int_equal(scene_take(scene), 2);
+    assert_int_equal(scene->acting->moves->len, 3);
+    assert_string_equal(scene_act(scene, 0)->vm, "v1");
+    assert_int_equal(scene_step(scene), 1);
+    scene_follow(scene, 1, VG_MIGRATION_DONE);
+    assert_int_equal(scene_step(scene), 1);
+    assert_string_equal(((const struct vg_act_move *)scene->start->pdata[0])->vm, "v4");
+    scene_follow(scene, 2, VG_MIGRATION_DONE);
+    /* What is missing only for a moment is not dropped. */
+    g_ptr_array_add(h1->vms, vm);
+    scene->rules.moves = 0;
+    scene->facts.now_ns += 4 * MINUTE;
+    assert_int_equal(scene_step(scene), 0);
+    assert_waits(scene, 0, "act_moves allows");
+    g_ptr_array_steal_index(h1->vms, 0);
+    scene->facts.now_ns += 2 * MINUTE;
+    assert_int_equal(scene_step(scene), 0);
+    scene->facts.now_ns += 5 * MINUTE;
+    assert_int_equal(scene_step(scene), 0);
+    assert_waits(scene, 0, "not on a known host");
+    scene->facts.now_ns += S;
+    assert_int_equal(scene_step(scene), 0);
+    assert_step(scene, 0, VG_ACT_DROPPED, "not on a known host");
+    assert_false(vg_acting_is_busy(scene->acting));
+    /* If it was only away for longer, the reversal takes place. */
+    g_ptr_array_add(h1->vms, vm);
+    scene->rules.moves = 10;
+    scene->facts.now_ns += 5 * MINUTE;
+    assert_int_equal(scene_step(scene), 1);
+    assert_string_equal(((const struct vg_act_move *)scene->start->pdata[0])->vm, "v1");
+    scene_free(scene);
+}
+
+/* The host of a move leaves the cluster. */
+static void
+test_a_missing_host(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+
+    scene_add_action(scene, 0, 1, 1, 1);
+    assert_int_equal(scene_take(scene), 1);
+    g_free(((struct vg_act_move *)scene->acting->moves->pdata[0])->to);
+    ((struct vg_act_move *)scene->acting->moves->pdata[0])->to = g_strdup("h9");
+    assert_int_equal(scene_step(scene), 0);
+    assert_waits(scene, 0, "state of host 'h9' is unknown");
+    /* It may be back when all moves are known again. */
+    scene->facts.now_ns += 6 * MINUTE;
+    scene->facts.unknown = "the moves of host 'h9' are unknown";
+    assert_int_equal(scene_step(scene), 0);
+    assert_waits(scene, 0, "the moves of host 'h9'");
+    scene->facts.unknown = NULL;
+    assert_int_equal(scene_step(scene), 0);
+    assert_step(scene, 0, VG_ACT_DROPPED, "state of host 'h9' is unknown");
+    scene_free(scene);
+}
+
 int
 main(void)
 {
@@ -872,6 +950,8 @@ main(void)
         cmocka_unit_test(test_undo_again),
         cmocka_unit_test(test_undo_without_end),
         cmocka_unit_test(test_undo_waits),
+        cmocka_unit_test(test_undo_of_a_deleted_vm),
+        cmocka_unit_test(test_a_missing_host),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
