@@ -17,7 +17,9 @@
 #define TTL_S 4
 
 /* The time limit for a call that concerns the lease. It must leave time for another attempt. */
-#define CALL_NS  (VG_NS_PER_S * 3 / 2)
+#define CALL_NS (VG_NS_PER_S * 3 / 2)
+/* The time limit for the check of the key after that call. */
+#define KEY_NS  (VG_NS_PER_S / 2)
 #define WRITE_NS (5 * VG_NS_PER_S)
 
 #define CHECK_NS VG_NS_PER_S
@@ -116,6 +118,20 @@ leader_campaign(vg_leader *leader)
                   answer.revision);
 }
 
+/* Returns whether the key no longer belongs to this host. Deleting the key does not end the lease. */
+static bool
+leader_has_lost_key(vg_leader *leader)
+{
+    g_auto(vg_etcd_answer) there = {0};
+
+    if (vg_etcd_range(leader->etcd, &(struct vg_etcd_range){.key = leader->key}, KEY_NS, &there,
+                      NULL) < 0)
+        return false;
+    return there.pairs->len == 0 ||
+           ((const struct vg_etcd_pair *)there.pairs->pdata[0])->create_revision !=
+               leader_created(leader);
+}
+
 static void
 leader_renew(vg_leader *leader)
 {
@@ -128,6 +144,10 @@ leader_renew(vg_leader *leader)
     else if (g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND) ||
              vg_clock_monotonic_ns() >= leader_end(leader))
         leader_lose(leader, error->message);
+    if (leader->lease != 0 && leader_has_lost_key(leader)) {
+        (void)!vg_etcd_revoke(leader->etcd, leader->lease, CHECK_NS, NULL);
+        leader_lose(leader, "its key in etcd was deleted");
+    }
 }
 
 static void
