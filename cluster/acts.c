@@ -141,7 +141,7 @@ vg_acts_write(vg_acts *acts, int64_t leader, const struct vg_acting *acting, GEr
 }
 
 GPtrArray *
-vg_acts_read_past(vg_acts *acts, GError **err)
+vg_acts_read_past(vg_acts *acts, GPtrArray *unread, GError **err)
 {
     const struct vg_etcd_range range = {.key = acts->past, .is_prefix = true};
     g_auto(vg_etcd_answer) answer = {0};
@@ -151,12 +151,15 @@ vg_acts_read_past(vg_acts *acts, GError **err)
         return NULL;
     hosts = g_ptr_array_new_with_free_func(vg_act_past_free);
     for (guint i = 0; i < answer.pairs->len; i++) {
+        const struct vg_etcd_pair *pair = answer.pairs->pdata[i];
         g_autoptr(GError) error = NULL;
-        vg_act_past *past = acts_read_value(answer.pairs->pdata[i], &vg_act_past_record, &error);
-        if (past)
+        vg_act_past *past = acts_read_value(pair, &vg_act_past_record, &error);
+        if (past) {
             g_ptr_array_add(hosts, past);
-        else
+        } else {
             vg_log_warn_limited("past moves are unknown reason=\"%s\"", error->message);
+            g_ptr_array_add(unread, g_strdup(pair->key + strlen(acts->past)));
+        }
     }
     return hosts;
 }

@@ -43,9 +43,9 @@ int vg_acts_read(vg_acts *acts, struct vg_acts_state *ret, GError **err);
  * fails with VG_E_CONFLICT. */
 int vg_acts_write(vg_acts *acts, int64_t leader, const struct vg_acting *acting, GError **err);
 
-/* Reads the past moves of all hosts: vg_act_past, freed with the array. Skips keys that cannot be
- * read, with a warning in the log. */
-GPtrArray *vg_acts_read_past(vg_acts *acts, GError **err);
+/* Reads the past moves of all hosts: vg_act_past, freed with the array. Skips values that cannot be
+ * read, with a warning in the log, and adds their hosts to `unread` (char *, owned). */
+GPtrArray *vg_acts_read_past(vg_acts *acts, GPtrArray *unread, GError **err);
 
 /* Writes the past moves of a host under the same condition. Deletes the key if the host has no
  * moves. Drops the oldest moves if the document is too long for etcd. */

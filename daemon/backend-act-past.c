@@ -16,6 +16,7 @@
 struct act_past {
     int64_t revision;  /* of the leader's key when etcd was read, or 0 */
     GHashTable *lists; /* host -> vg_act_past */
+    GPtrArray *unread; /* hosts whose list in etcd cannot be read, and must not be overwritten */
 };
 
 struct act_past *
@@ -24,6 +25,7 @@ act_past_new(void)
     struct act_past *past = g_new0(struct act_past, 1);
 
     past->lists = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, vg_act_past_free);
+    past->unread = g_ptr_array_new_with_free_func(g_free);
     return past;
 }
 
@@ -33,6 +35,7 @@ act_past_free(struct act_past *past)
     if (!past)
         return;
     g_hash_table_unref(past->lists);
+    g_ptr_array_unref(past->unread);
     g_free(past);
 }
 
@@ -47,17 +50,21 @@ act_moves_clear(struct act_moves *moves)
 
 /* ---- etcd ---- */
 
-/* Reads etcd after this host has become the leader: another leader may have written to it. */
+/* Reads etcd after this host has become the leader: another leader may have written to it. Reads it
+ * again while a list cannot be read: an operator may have deleted its key. */
 static int
 act_past_load(struct act_past *past, vg_acts *acts, int64_t revision, GError **err)
 {
+    g_autoptr(GPtrArray) unread = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) lists = NULL;
 
-    if (past->revision == revision)
+    if (past->revision == revision && past->unread->len == 0)
         return 0;
-    lists = vg_acts_read_past(acts, err);
+    lists = vg_acts_read_past(acts, unread, err);
     if (!lists)
         return -1;
+    g_ptr_array_unref(past->unread);
+    past->unread = g_steal_pointer(&unread);
     g_hash_table_remove_all(past->lists);
     g_ptr_array_set_free_func(lists, NULL);
     for (guint i = 0; i < lists->len; i++) {
@@ -76,6 +83,12 @@ act_past_text(const vg_act_past *list)
     return vg_json_to_text(object, false);
 }
 
+static bool
+act_past_is_unread(const struct act_past *past, const char *host)
+{
+    return g_ptr_array_find_with_equal_func(past->unread, host, g_str_equal, NULL);
+}
+
 /* Replaces a list, first in etcd. A list without moves is removed. */
 static int
 act_past_put(struct act_past *past, vg_acts *acts, vg_act_past *take_list, GError **err)
@@ -85,7 +98,7 @@ act_past_put(struct act_past *past, vg_acts *acts, vg_act_past *take_list, GErro
     g_autofree char *was = before ? act_past_text(before) : NULL;
     g_autofree char *is = list->moves->len > 0 ? act_past_text(list) : NULL;
 
-    if (g_strcmp0(was, is) == 0)
+    if (g_strcmp0(was, is) == 0 || act_past_is_unread(past, list->host))
         return 0;
     if (vg_acts_write_past(acts, past->revision, list, err) < 0)
         return -1;
@@ -201,6 +214,11 @@ act_past_read(struct act_past *past, vg_daemon_backend *backend, vg_acts *acts, 
     if (act_past_load(past, acts, revision, err) < 0 ||
         act_past_update(past, acts, ret->hosts, since_ns, err) < 0)
         return -1;
+    if (past->unread->len > 0 && !ret->unknown)
+        ret->unknown =
+            g_strdup_printf("the earlier moves of host '%s' are unknown: its key below "
+                            "'/vgpud/CLUSTER+past/' in etcd cannot be read and should be deleted",
+                            (const char *)past->unread->pdata[0]);
     act_past_add(past, ret);
     return 0;
 }
