@@ -15,11 +15,14 @@ leader_propose(void *data, GError **err)
 {
     vg_daemon_backend *backend = data;
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
+    struct vg_policy_config policy;
     struct vg_act_rules rules;
     int64_t made_ns = 0;
 
     backend_act_rules(backend, &rules);
-    if (rules.mode == VG_POLICY_OBSERVE)
+    backend_read_policy(backend, &policy);
+    /* A group of hosts can have the mode 'act' in a cluster that is only observed. */
+    if (rules.mode == VG_POLICY_OBSERVE && !vg_acts_is_wanted(&rules, &policy))
         return NULL;
     g_autoptr(vg_plan) plan =
         backend->ops.plans->make_plan(backend, view, NULL, NULL, &made_ns, err);
