@@ -35,7 +35,7 @@ vg_constraint_name(enum vg_constraint constraint)
     return names[constraint];
 }
 
-/* Excludes VMs and hosts with unknown values. */
+/* Checks that the demand of the VM is known. */
 static enum vg_constraint
 check_known(const struct vg_vm_state *vm, char **ret_reason)
 {

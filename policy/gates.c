@@ -172,7 +172,8 @@ struct place {
     struct hold hold;
 };
 
-/* Puts contended and held places first, then those with the most valuable loss. */
+/* Returns whether place a is worse: contended and held places come first, then those with the most
+ * valuable loss. */
 static bool
 is_worse(const vg_cluster *cluster, const struct vg_host_state *host, const struct place *a,
          const struct place *b)

@@ -145,7 +145,7 @@ add_stream_sources(vg_gpusched *sim, uint32_t vm)
         gpusched_arrivals_add_source(sim, vm, (struct vg_sim_source){0});
 }
 
-/* Starts streams first: they use a lane's state to detect whether it has a chain. */
+/* Adds streams first: they use a lane's state to detect whether it has a chain. */
 void
 vg_sim_add_sources(vg_gpusched *sim)
 {

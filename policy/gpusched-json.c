@@ -140,7 +140,7 @@ gpusched_json_number_of(const node *dist, const char *name, double max, double *
     return vg_json_double(&at, 0, max, ret, err);
 }
 
-/* Reads a time, which the document gives in us. */
+/* Reads a distribution. Times in the document are in us. */
 static int
 read_dist(const node *at, struct vg_gpusched_dist *ret, GError **err)
 {

@@ -75,7 +75,7 @@ complement_undo(vg_cluster *cluster, const struct complement_group *group, size_
         vg_cluster_move_back(cluster, group->moves[n].vm, &group->moves[n].fit);
 }
 
-/* Adds the losses of the hosts that the VMs leave. Each host counts once. */
+/* Returns the losses of the hosts that the VMs leave. Each host counts once. */
 static double
 complement_lost(const vg_cluster *cluster, const struct vg_group *group)
 {

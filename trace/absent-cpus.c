@@ -69,7 +69,8 @@ vg_absent_cpus_note(vg_absent_cpus *cpus, const struct vg_event *event)
     }
 }
 
-/* Notes a CPU with its own stream: it was recorded, even if nothing happened on it. */
+/* Returns whether a CPU was recorded. One with its own stream was, even if nothing happened on
+ * it. */
 static bool
 absent_cpus_is_recorded(const vg_absent_cpus *cpus, const vg_recording *recording, int32_t cpu)
 {

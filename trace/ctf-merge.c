@@ -77,7 +77,7 @@ sift_down(struct ctf_merge *merge, size_t at)
     heap[at] = moved;
 }
 
-/* Removes the top event. */
+/* Advances past the top event. */
 static void
 ctf_merge_advance(struct ctf_merge *merge)
 {
@@ -119,7 +119,7 @@ is_watch(const struct ctf_stream *stream)
     return stream->decoder.described && stream->decoder.has_switch;
 }
 
-/* Returns the time for which all streams pause, up to now_ns. */
+/* Finds the time for which all streams pause, up to now_ns. Returns false if they do not. */
 static bool
 find_common_pause(const struct ctf_merge *merge, int64_t now_ns, int64_t *ret_begin_ns)
 {
@@ -196,8 +196,9 @@ is_repeated(const struct ctf_stream *stream, int64_t t_ns)
     return false;
 }
 
-/* Reports CPUs without a stream. LTTng and perf have one per CPU. If it is missing, the file was
- * removed or never created, and it is unknown when a thread that is woken there runs. */
+/* Reports the loss of a CPU without a stream that an event names. LTTng and perf have a stream per
+ * CPU. If it is missing, the file was removed or never created, and it is unknown when a thread
+ * that is woken there runs. */
 static void
 check_target(struct ctf_merge *merge, struct ctf_trace *trace, const struct vg_event *event)
 {
@@ -245,8 +246,8 @@ list_traces(const GPtrArray *streams)
     return traces;
 }
 
-/* Handles another trace. It may record other CPUs of the host at the same time, unlike another part
- * of the same trace after a rotation. */
+/* Learns which CPUs have streams in other traces. These may record other CPUs of the host at the
+ * same time, unlike another part of the same trace after a rotation. */
 static void
 learn_cpus(const GPtrArray *streams)
 {

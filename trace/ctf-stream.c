@@ -24,7 +24,7 @@ ctf_stream_path_of(const struct ctf_stream *stream)
     return stream->path ? stream->path : stream->trace->dir;
 }
 
-/* Returns the path from which babeltrace2 read the stream. In a private directory, the name is that
+/* Learns the path from which babeltrace2 read the stream. In a private directory, the name is that
  * of the original. */
 static void
 learn_path(struct ctf_stream *stream, const bt_stream *bt)

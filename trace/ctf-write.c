@@ -245,7 +245,7 @@ run_graph(const struct place *place, bt_graph *graph, struct ctf_source *records
     return 0;
 }
 
-/* Returns the cause of a failure: the records, the disk, or else what babeltrace2 reports. */
+/* Reports the cause of a failure: the records, the disk, or else what babeltrace2 reports. */
 static int
 explain(const struct place *place, struct ctf_source *records, const GError *told, GError **err)
 {
@@ -262,7 +262,8 @@ explain(const struct place *place, struct ctf_source *records, const GError *tol
                     place->dir, told->message);
 }
 
-/* Opens the metadata. The sink does this now, and aborts if the directory was removed. */
+/* Frees the graph. The sink opens the metadata at this point, and aborts if the directory was
+ * removed. */
 static void
 free_graph(const struct place *place, bt_graph *take_graph)
 {
@@ -318,7 +319,7 @@ for_each_packet(const struct place *place, const struct ctf_layout *layout,
     return 0;
 }
 
-/* Computes the digest without the random UUID. */
+/* Adds the header of a packet to the digest, except for the random UUID. */
 static int
 digest_head(void *data, int64_t offset, const struct ctf_head *head)
 {

@@ -24,7 +24,7 @@ struct vg_lttng_session {
     bool exists; /* the session exists in the daemon */
 };
 
-/* Adds what kernel tracing requires, if LTTng's own message leaves this open. */
+/* Returns what kernel tracing requires, if LTTng's own message leaves this open. */
 static const char *
 hint_of(enum lttng_error_code code)
 {

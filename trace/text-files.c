@@ -128,9 +128,8 @@ text_files_decide(struct vg_text_files *files, vg_recording *recording)
     return all;
 }
 
-/* Returns false if a line has no name: it is then from the kernel's main buffer, and names are
- * those of instances.
- */
+/* Reads all lines. Returns false if a line has no name: it is then from the kernel's main buffer,
+ * and names are those of instances. */
 static bool
 text_files_read(struct vg_text_files *files, vg_text_lines *lines)
 {

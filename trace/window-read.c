@@ -120,7 +120,7 @@ skip_silence(vg_window_reader *reader, int64_t t_ns)
         reader->window_end = window_read_end_after(reader, reader->window_end - window_ns / 2);
 }
 
-/* Returns the start of the first complete window. */
+/* Finds the start of the first complete window. */
 static void
 find_grid(vg_window_reader *reader, int64_t t_ns)
 {
@@ -337,7 +337,7 @@ window_read_set_gpus(GArray *gpus, double confidence)
         g_array_index(gpus, struct vg_gpu_sample, i).confidence = confidence;
 }
 
-/* Closes the ledgers' window. events is the number of events recorded in it. */
+/* Sets the confidence of a window. events is the number of events recorded in it. */
 static void
 window_read_set_confidence(struct vg_window *window, uint64_t events)
 {

@@ -107,7 +107,7 @@ vg_wire_CreateSubBuffer(cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type
     return memory_made(&call, made, &mem, errcode_ret);
 }
 
-/* Reads the fixed part of an image. Returns false if it is invalid. */
+/* Finds the data with which an image is created. Returns false if it is invalid. */
 static bool
 memory_image_rows(const cl_image_format *format, const cl_image_desc *desc, void *host,
                   struct vg_wire_rows *rows)

@@ -139,8 +139,8 @@ acceptor_end(struct proxy_acceptor *acceptor)
     *acceptor = (struct proxy_acceptor){.said = -1, .plain = -1};
 }
 
-/* Returns whether its socket still exists. It may have been closed, and another one may have its
- * place. */
+/* Returns whether its socket no longer exists. It may have been closed, and another one may have
+ * its place. */
 static bool
 acceptor_is_stale(const struct proxy_acceptor *acceptor)
 {

@@ -231,7 +231,7 @@ arrival_terms(const struct proxy_arrival *arrival)
                                   .is_known = vg_arrival_is_known(arrival)};
 }
 
-/* Returns the reason for errno. */
+/* Refuses an arrival for the reason in errno. */
 static void
 arrival_refuse(struct proxy_arrivals *arrivals, struct proxy_arrival *arrival)
 {

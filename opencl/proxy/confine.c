@@ -58,7 +58,8 @@ confine_become(const char *user)
            setresuid(entry->pw_uid, entry->pw_uid, entry->pw_uid) == 0;
 }
 
-/* If this is not permitted, the kernel chooses by size. */
+/* Makes the OOM killer prefer this process. If this is not permitted, the kernel chooses by
+ * size. */
 static void
 confine_offer_to_oom(void)
 {

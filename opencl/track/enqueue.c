@@ -65,8 +65,8 @@ vg_cl_enqueue_end(struct vg_cl_enqueue *e, cl_int result, cl_command_type comman
     return result;
 }
 
-/* Returns whether a kernel may write to memory. It may cast a pointer to const, but cannot write if
- * nothing may write to the memory. */
+/* Returns whether a kernel cannot write to memory, because nothing may. A pointer to const is no
+ * proof: the kernel may cast it. */
 static bool
 enqueue_is_const(const struct vg_cl_object *mem)
 {

@@ -265,7 +265,8 @@ inject_event(struct vg_cl_switch *s, struct vg_cl_object *event, struct vg_cl_re
 
 /* ---- all ---- */
 
-/* Creates memory that is a part of other memory, or a view of it, after the whole. */
+/* Returns whether an object is created in this walk. Memory that is a part of other memory, or a
+ * view of it, comes after the whole. */
 static bool
 inject_is_now(const struct vg_cl_object *object, int walk)
 {

@@ -455,7 +455,7 @@ vg_cl_know_program(struct vg_cl_object *object, cl_program_info param, struct vg
     }
 }
 
-/* Returns the program's flags from the vendor's. */
+/* Returns the program's build options, from those that the vendor got. */
 static bool
 know_options(struct vg_cl_object *object, struct vg_cl_object *device, struct vg_cl_answer *answer)
 {

@@ -122,7 +122,7 @@ program_new(struct vg_cl_object *context, enum vg_cl_program_kind kind, cl_uint 
     return vg_cl_made(object, CL_OUT_OF_HOST_MEMORY, errcode_ret);
 }
 
-/* Returns one string of the program's. */
+/* Joins the program's strings to one. */
 static char *
 program_join(cl_uint count, const char **strings, const size_t *lengths)
 {

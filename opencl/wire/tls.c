@@ -149,7 +149,7 @@ tls_wait(int fd, short events, int64_t until)
     }
 }
 
-/* Returns why the handshake has failed with RESULT. */
+/* Reports why the handshake has failed with RESULT. */
 static void
 tls_report_failed(const struct vg_wire_tls *tls, int result, char fault[VG_WIRE_TLS_FAULT])
 {
