@@ -61,8 +61,8 @@ hub_end_worker(vg_opencl_hub *hub, struct hub_worker *worker)
     }
 }
 
-/* Ends a worker that does not read. The last messages of one that has ended may still have to be
- * read. */
+/* Ends a worker that does not read. The last messages of one that has exited may still have to be
+ * read, so it is not ended here. */
 void
 vg_opencl_hub_send_worker(vg_opencl_hub *hub, struct hub_worker *worker, const char *text)
 {

@@ -85,7 +85,7 @@ gpu_memory_held(const struct vg_gpu_ledger *ledger, uint32_t index)
     return g_array_index(ledger->holdings, struct gpu_holding, index).bytes;
 }
 
-/* Limits the size of an object to plausible values. */
+/* Returns the size of an object, limited to plausible values. */
 static int64_t
 gpu_memory_object_bytes(const struct vg_event *event)
 {

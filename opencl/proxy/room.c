@@ -68,7 +68,7 @@ vg_room_sum(struct proxy_room *room, const char *path)
     return sum;
 }
 
-/* Describes in TEXT the memory in use, if the requested amount is too much. */
+/* Explains in TEXT that the requested amount does not fit, and returns TEXT. */
 static const char *
 room_refuse(const struct proxy_room *room, uint64_t used, uint64_t others, uint64_t needed,
             char *text, size_t size)

@@ -69,7 +69,7 @@ share_add_patience(struct proxy_tenant *tenant, int64_t ns)
     tenant->patience = patience < SHARE_PATIENCE_MAX ? patience : SHARE_PATIENCE_MAX;
 }
 
-/* TENANT exceeded its time by OVERRUN ns. The clients that waited may have as much. */
+/* Notes that TENANT exceeded its time by OVERRUN ns. The clients that waited may have as much. */
 static void
 share_owe(const struct proxy_share *share, const struct proxy_tenant *tenant, int64_t overrun)
 {
@@ -83,7 +83,7 @@ share_owe(const struct proxy_share *share, const struct proxy_tenant *tenant, in
     }
 }
 
-/* Returns the time for which CLIENT has had the device. */
+/* Counts the time for which CLIENT has had the device so far, and returns it. */
 static int64_t
 share_count(struct proxy_client *client)
 {
@@ -478,7 +478,7 @@ share_left(const struct proxy_client *holder, const struct proxy_client *next)
     return (int64_t)behind + SHARE_TURN - held;
 }
 
-/* Returns how many ns the device may still be kept. */
+/* Requests the device back from HOLDER for NEXT. Returns how many ns HOLDER may still keep it. */
 static int64_t
 share_request(const struct proxy_share *share, struct proxy_client *holder,
               const struct proxy_client *next)
