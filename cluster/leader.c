@@ -210,17 +210,19 @@ leader_plan_run(vg_thread *self, void *arg)
 {
     vg_leader *leader = arg;
     int64_t last_ns = 0, led = 0;
+    bool acted = false;
 
     while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + CHECK_NS)) {
         const int64_t created = leader_created(leader), now_ns = vg_clock_monotonic_ns();
-        if (created == 0)
+        if (created == 0 && !acted)
             continue;
-        if ((created != led || now_ns - last_ns >= leader->interval_ns) &&
-            leader_plan_once(leader, created)) {
+        const bool due = created != led || now_ns - last_ns >= leader->interval_ns;
+        if (created != 0 && due && leader_plan_once(leader, created)) {
             led = created;
             last_ns = now_ns;
         }
         leader->act(leader->data, leader, created);
+        acted = created != 0;
     }
 }
 

@@ -23,7 +23,7 @@ typedef struct vg_proposal *vg_leader_propose(void *data, GError **err);
 
 /* Applies plans. Called each second on the thread "leader-plan" while this host is the leader; may
  * block. revision: the create revision of the leader's key, which shows whether this host is still
- * the leader. */
+ * the leader. Called once with revision 0 after this host was the leader. */
 typedef void vg_leader_act(void *data, vg_leader *leader, int64_t revision);
 
 struct vg_leader_options {

@@ -210,17 +210,21 @@ act_store(struct act_check *check, int64_t revision, const char *before, GError 
     return vg_acts_write(check->backend->act->acts, revision, acting, err);
 }
 
-/* Raises an alert while the error budget is spent, and clears it. */
+/* Raises an alert while the error budget is spent, and clears it. acting is NULL if this host is no
+ * longer the leader: the next leader raises the alert then. */
 static void
 act_report_spent(vg_daemon_backend *backend, const vg_acting *acting)
 {
-    if (atomic_exchange(&backend->act->spent, acting->spent) == acting->spent)
+    const bool spent = acting && acting->spent;
+
+    if (atomic_exchange(&backend->act->spent, spent) == spent)
         return;
-    const char *what = acting->spent ? "raised" : "cleared";
-    g_autofree char *reason = g_strdup_printf(
-        "%" G_GINT64_FORMAT " automatic moves failed or made things worse within the last day; "
-        "[policy] error_budget is %" G_GINT64_FORMAT,
-        acting->errors, acting->budget);
+    const char *what = spent ? "raised" : "cleared";
+    g_autofree char *reason =
+        acting ? g_strdup_printf("%" G_GINT64_FORMAT " automatic moves failed or made things worse "
+                                 "within the last day; [policy] error_budget is %" G_GINT64_FORMAT,
+                                 acting->errors, acting->budget)
+               : g_strdup("this host is no longer the leader");
     json_object *data = json_object_new_object();
     vg_json_add_string(data, "what", what);
     vg_json_add_string(data, "alert", VG_ACT_ALERT);
@@ -452,6 +456,10 @@ backend_act_look(void *data, vg_leader *leader, int64_t revision)
     struct act_check check = {.backend = backend};
     g_autoptr(GError) error = NULL;
 
+    if (revision == 0) {
+        act_report_spent(backend, NULL);
+        return;
+    }
     if (act->revision == revision && vg_clock_monotonic_ns() < act->next_ns)
         return;
     if (act_prepare(&check, revision, &error) < 0 || act_run(&check, leader, revision, &error) < 0)
