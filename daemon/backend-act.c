@@ -297,6 +297,9 @@ act_request(const struct act_check *check, const struct vg_act_move *move, int64
     const struct vg_migration *undone = act_find_undone(check, move);
     g_autoptr(GPtrArray) no_gpus = g_ptr_array_new();
     g_autofree char *peer = NULL;
+    /* The request contains the revision, so its key does, too: a host that leads again after
+     * another one repeats the order with another request. */
+    g_autofree char *key = g_strdup_printf("%s/%" G_GINT64_FORMAT, move->act, revision);
     bool known = false;
     const struct vg_migration_request request = {
         .vm = move->uuid,
@@ -311,7 +314,7 @@ act_request(const struct act_check *check, const struct vg_act_move *move, int64
         .act_until_ns = move->until_ns,
         .gpus = no_gpus,
         .asked_by = (char *)VG_ACT_BY,
-        .key = move->act,
+        .key = key,
     };
 
     return backend->ops.moves->migrate(backend, &request, &known, &peer, err);
