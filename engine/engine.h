@@ -33,6 +33,10 @@
  * this many consecutive omissions, the profile restarts with the new length. */
 #define VG_ENGINE_ODD_WINDOWS 3
 
+/* In a running daemon, the host's own use becomes unknown after this many consecutive windows
+ * without it. */
+#define VG_ENGINE_OWN_WINDOWS 3
+
 /* In a running daemon, the day of a VM is stored as means over periods of this length. Snapshots
  * contain it once it covers an hour. */
 #define VG_ENGINE_DAY_NS      (INT64_C(300) * 1000000000)

@@ -31,6 +31,7 @@ vg_own_track_feed(struct vg_own_track *track, const struct vg_window *window,
             g_array_set_size(track->profile, 0);
         vg_profile_push(track->profile, VG_SNAPSHOT_PROFILE_MAX, cores);
     }
+    track->unknown = known ? 0 : track->unknown + 1;
     if (!known)
         return;
     track->ewma += track->covered_ns == 0
@@ -44,10 +45,12 @@ void
 vg_own_track_read(const struct vg_own_track *track, enum vg_engine_mode mode,
                   struct vg_snap_host *host)
 {
-    if (track->covered_ns == 0)
+    if (track->covered_ns == 0 ||
+        (mode == VG_ENGINE_LIVE && track->unknown >= VG_ENGINE_OWN_WINDOWS))
         return;
     const double own =
         mode == VG_ENGINE_LIVE ? track->ewma : (double)track->ns / (double)track->covered_ns;
+    host->own_known = true;
     host->own_share = MIN(own, VG_SNAPSHOT_SHARE_MAX);
     host->own_profile.window_ns = track->clock.window_ns;
     for (guint i = 0; i < track->profile->len; i++) {

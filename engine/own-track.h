@@ -13,6 +13,7 @@ struct vg_own_track {
     int64_t ns;         /* sum over the windows whose time is known */
     int64_t covered_ns; /* the total length of these windows */
     double ewma;        /* in cores */
+    guint unknown;      /* the number of newest windows whose time is unknown */
     struct vg_profile_clock clock;
     GArray *profile; /* double, the newest last; -1 where the time is unknown */
 };
@@ -23,7 +24,8 @@ void vg_own_track_clear(struct vg_own_track *track);
 void vg_own_track_feed(struct vg_own_track *track, const struct vg_window *window,
                        enum vg_engine_mode mode, int64_t half_life_ns);
 
-/* Fills in the host's own use, if it is known. */
+/* Fills in the host's own use, if it is known. A running daemon needs it from the newest windows.
+ */
 void vg_own_track_read(const struct vg_own_track *track, enum vg_engine_mode mode,
                        struct vg_snap_host *host);
 

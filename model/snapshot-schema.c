@@ -182,6 +182,7 @@ static const struct vg_field host_fields[] = {
     VG_ROW_INT(age_ns, OMIT, 0, TIME_MAX),
     VG_ROW_INT(cpus, REQ | FACT, 1, VG_CPU_LIMIT),
     AMOUNT(own_share, OMIT, VG_SNAPSHOT_SHARE_MAX),
+    VG_ROW_BOOL(own_known, OMIT),
     VG_ROW_PART(own_profile, OMIT, &vg_snap_profile_record),
     NAME(cpu_model, FACT),
     VG_ROW_INT(memory_bytes, FACT, 0, BYTES_MAX),

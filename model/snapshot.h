@@ -268,6 +268,13 @@ vg_snap_host_names_gpus(const struct vg_snap_host *host)
     return host->names_gpus || host->source != VG_SOURCE_LIVE;
 }
 
+/* Returns whether the host's own CPU use is known. An older vgpud reports only own_share. */
+static inline bool
+vg_snap_host_knows_own(const struct vg_snap_host *host)
+{
+    return host->own_known || host->own_share > 0;
+}
+
 /* Returns whether a host can carry out automatic moves. An older vgpud does not report this either.
  */
 static inline bool

@@ -198,7 +198,9 @@ complement_describe_move(const vg_cluster *cluster, const struct vg_move *move)
     g_string_append_printf(text, ". VM '%s' demands %.2f cores; ", vm->name, vg_snap_vm_demand(vm));
     describe_target(cluster, move->to, text);
     if (own >= VG_GATE_SHOWN)
-        g_string_append_printf(text, " and the host itself uses %.2f", own);
+        g_string_append_printf(
+            text, " and the host itself uses %s%.2f",
+            vg_snap_host_knows_own(cluster->hosts[move->to].host) ? "" : "at least ", own);
     g_string_append_printf(text, ", so moving the VM there gains %.2f cores", move->gain.cpu);
     if (move->gain.gpu > TIE || move->gain.gpu < -TIE)
         g_string_append_printf(text, " and %.2f GPU engines", move->gain.gpu);

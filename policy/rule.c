@@ -130,6 +130,8 @@ add_notes(const vg_cluster *cluster, const struct vg_move *move, vg_plan *plan)
     if (!vg_memory_is_known(target->memory_bytes, target->memory_free_bytes))
         vg_plan_add_note(plan, "the memory of host '%s' is unknown and was not checked",
                          target->name);
+    if (!vg_snap_host_knows_own(target) && target->source != VG_SOURCE_EXAMPLE)
+        vg_plan_add_note(plan, "the CPU time that host '%s' itself uses is unknown", target->name);
 }
 
 void

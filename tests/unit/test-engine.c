@@ -370,8 +370,35 @@ test_what_the_host_itself_takes(void **state)
         }
         g_autoptr(vg_snapshot) snapshot = read_snapshot(engine, of, 1);
         const struct vg_snap_host *host = snapshot->hosts->pdata[0];
+        assert_true(host->own_known);
         /* A second moves it by 1 - 2^(-1/60) of the way, with the half-life of a minute. */
         assert_near(host->own_share, mode == 1 ? 1.0 : 1.5 - (1 - pow(2, -1.0 / 60)));
+    }
+}
+
+/* The host used half of its CPU, until its counters could no longer be read. */
+static void
+test_unknown_use_of_the_host_itself(void **state)
+{
+    (void)state;
+    for (int mode = 0; mode < 2; mode++) {
+        enum vg_engine_mode of = mode == 0 ? VG_ENGINE_LIVE : VG_ENGINE_MEAN;
+        g_autoptr(vg_engine) engine = vg_engine_new(&config, of);
+        for (int i = 0; i < 5 + VG_ENGINE_OWN_WINDOWS; i++) {
+            struct vg_window window;
+            window_init(&window, i * S, (i + 1) * S);
+            add_vm(&window, "vm", 30, S / 2, 0);
+            window.host.own_ns = i == 4 + VG_ENGINE_OWN_WINDOWS ? 0 : i < 4 ? S / 2 : -1;
+            vg_engine_step(engine, &window, "host");
+            vg_window_clear(&window);
+            g_autoptr(vg_snapshot) snapshot = read_snapshot(engine, of, 1);
+            const struct vg_snap_host *host = snapshot->hosts->pdata[0];
+            const bool known = mode == 1 || i != 3 + VG_ENGINE_OWN_WINDOWS;
+            assert_int_equal(vg_snap_host_knows_own(host), known);
+            if (!known || i < 4)
+                assert_near(host->own_share, known ? 0.5 : 0);
+            assert_int_equal(host->own_profile.cpu->len, known ? i + 1 : 0);
+        }
     }
 }
 
@@ -732,6 +759,7 @@ main(void)
         cmocka_unit_test_setup(test_plan, set_up),
         cmocka_unit_test_setup(test_cpus, set_up),
         cmocka_unit_test_setup(test_what_the_host_itself_takes, set_up),
+        cmocka_unit_test_setup(test_unknown_use_of_the_host_itself, set_up),
         cmocka_unit_test_setup(test_profile_of_the_host_itself, set_up),
         cmocka_unit_test_setup(test_twins, set_up),
         cmocka_unit_test_setup(test_mean_of_times, set_up),

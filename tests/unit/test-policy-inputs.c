@@ -250,6 +250,29 @@ test_own_use_of_a_pool(void **state)
                                        "the host itself uses 0.20, 1 there)"));
 }
 
+/* An older vgpud reports own_share, and no own_known. */
+static void
+test_unknown_own_use(void **state)
+{
+    static const struct {
+        bool known;
+        double share;
+        bool noted;
+    } cases[] = {{false, 0, true}, {true, 0, false}, {false, 0.1, false}};
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct vg_snap_host *from = NULL, *to = NULL;
+        g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
+        to->own_known = cases[i].known;
+        to->own_share = cases[i].share;
+        g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+        assert_int_equal(plan->actions->len, 1);
+        assert_int_equal(
+            policy_says(plan->notes, "the CPU time that host 'to' itself uses is unknown"),
+            cases[i].noted);
+    }
+}
+
 static void
 assert_reason(vg_snapshot *snapshot, const char *vm, const char *reason)
 {
@@ -493,6 +516,7 @@ main(void)
         cmocka_unit_test_setup(test_hold_is_told, policy_set_up),
         cmocka_unit_test_setup(test_hold_of_a_host_program, policy_set_up),
         cmocka_unit_test_setup(test_own_use_of_a_pool, policy_set_up),
+        cmocka_unit_test_setup(test_unknown_own_use, policy_set_up),
         cmocka_unit_test_setup(test_what_pools_leave_is_told, policy_set_up),
         cmocka_unit_test_setup(test_figures_are_told_apart, policy_set_up),
         cmocka_unit_test_setup(test_times_of_hosts, policy_set_up),

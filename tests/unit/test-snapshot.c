@@ -97,6 +97,7 @@ make_full(void)
     host->lost_events = 3;
     const double own[] = {0.25, 0};
     host->own_share = 0.125;
+    host->own_known = true;
     host->own_profile.window_ns = 1000000000;
     g_array_append_vals(host->own_profile.cpu, own, 2);
     vg_snap_host_add_vm(host, "vm-b");
@@ -147,6 +148,7 @@ test_round_trip(void **state)
     assert_null(vg_snapshot_find_host(again, "beta"));
     assert_ptr_equal(host, again->hosts->pdata[0]); /* sorted */
     assert_true(host->own_share == 0.125);
+    assert_true(host->own_known);
     assert_int_equal(host->own_profile.cpu->len, 2);
     assert_true(g_array_index(host->own_profile.cpu, double, 0) == 0.25);
     const struct vg_snap_vm *vm = host->vms->pdata[0];
