@@ -96,6 +96,18 @@ acts_why_unfit(const struct vg_act_move *move, const struct vg_snap_vm *vm,
     return NULL;
 }
 
+/* Returns why a VM must not move to a host automatically, or NULL. The host may be busy if its own
+ * CPU use is unknown. */
+static char *
+acts_why_target(const struct vg_acts_facts *facts, const char *name)
+{
+    const struct vg_snap_host *host = vg_snapshot_find_host(facts->snapshot, name);
+
+    if (host && host->source == VG_SOURCE_LIVE && !vg_snap_host_knows_own(host))
+        return g_strdup_printf("the CPU time that host '%s' itself uses is unknown", name);
+    return NULL;
+}
+
 /* Returns why a VM cannot be moved as intended any more, or NULL. */
 static char *
 acts_why_drift(const struct vg_acts_facts *facts, const struct vg_act_move *move)
@@ -162,6 +174,8 @@ acts_why_waits(const struct vg_acts_facts *facts, const struct vg_acting *acting
         why = acts_why_host(facts, move->from);
     if (!why)
         why = acts_why_host(facts, move->to);
+    if (!why && !move->undo_of)
+        why = acts_why_target(facts, move->to);
     /* No later plan contains a move that reverses another. */
     if (!why && move->undo_of)
         why = acts_why_unfit(move, acts_find_vm(facts, move),

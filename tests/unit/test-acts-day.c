@@ -120,6 +120,7 @@ make_snapshot(const struct day *day)
         struct vg_snap_host *host = vg_snapshot_add_host(snapshot, name);
         host->cpus = CPUS;
         host->takes_acts = true;
+        host->own_known = true;
         for (int vm = 0; vm < day->vms; vm++) {
             char vm_name[16], uuid[40];
             if (day->host_of[vm] != i)

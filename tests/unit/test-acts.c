@@ -70,6 +70,7 @@ scene_snapshot(void)
         struct vg_snap_vm *vm = vg_snap_host_add_vm(host, vm_name);
         host->cpus = 4;
         host->takes_acts = true;
+        host->own_known = true;
         vm->uuid = g_strdup_printf("00000000-0000-0000-0000-%012d", i);
         vm->vcpus = 1;
     }
@@ -429,6 +430,10 @@ test_doubts(void **state)
     assert_int_equal(scene_step(scene), 0);
     assert_waits(scene, 0, "is too old for automatic moves");
     to->takes_acts = true;
+    to->own_known = false;
+    assert_int_equal(scene_step(scene), 0);
+    assert_waits(scene, 0, "the CPU time that host 'h1' itself uses is unknown");
+    to->own_known = true;
     scene_add_move(scene, 0, 0, 3, NOW, VG_MIGRATION_PENDING);
     assert_int_equal(scene_step(scene), 0);
     assert_step(scene, 0, VG_ACT_DROPPED, "automatic move is possible");
