@@ -339,6 +339,19 @@ cluster_add_own_in(const vg_cluster *cluster, struct vg_host_state *host, size_t
     host->floating.demand[w] = MAX(rest, MIN(host->floating.own * part, host->floating.capacity));
 }
 
+/* Reduces what VMs lost to the host, in total, to the CPU time that it used. Several of them may
+ * have waited for the same program at the same time. */
+static void
+cluster_limit_own(struct vg_host_state *host, double lost)
+{
+    if (!vg_snap_host_knows_own(host->host) || lost <= host->host->own_share)
+        return;
+    const double part = host->host->own_share / lost;
+    for (guint p = 0; p < host->pools->len; p++)
+        g_array_index(host->pools, struct vg_load, p).own *= part;
+    host->floating.own *= part;
+}
+
 /* What the host itself takes of its CPUs. Nothing else is in the loads yet. */
 static void
 cluster_add_own(const vg_cluster *cluster, struct vg_host_state *host)
@@ -356,6 +369,7 @@ cluster_add_own(const vg_cluster *cluster, struct vg_host_state *host)
     }
     const double left = MAX(host->floating.capacity - run - bound, 0);
     host->floating.own = cluster_own_of_pool(cluster, host, VG_POOL_FLOATING, left);
+    cluster_limit_own(host, bound + host->floating.own);
     for (size_t w = 0; w < cluster->n_windows; w++)
         cluster_add_own_in(cluster, host, w);
     for (guint p = 0; p < host->pools->len; p++) {

@@ -273,6 +273,39 @@ test_unknown_own_use(void **state)
     }
 }
 
+/* Two VMs wait for the same program at the same time, each 0.3 cores. It used 0.3. Counted twice,
+ * it would use 0.6 of the 2 CPUs, and 2.2 would be wanted. */
+static void
+test_host_time_counts_once(void **state)
+{
+    (void)state;
+    for (int known = 0; known < 2; known++) {
+        g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
+        struct vg_snap_host *host = policy_add_host(snapshot, "host", 4);
+        policy_add_host(snapshot, "other", 4);
+        for (int32_t v = 0; v < 2; v++) {
+            struct vg_snap_vm *vm = policy_add_vm(host, v == 0 ? "a" : "b", 0.8, 0);
+            const int32_t second = 1;
+            g_array_append_val(vm->cpus, second);
+            struct vg_snap_loss *loss = vg_record_new(&vg_snap_loss_record);
+            loss->aggressor = g_strdup("host:user");
+            loss->share = 0.3;
+            g_ptr_array_add(vm->lost_to, loss);
+            vm->run_share = 0.5;
+            vm->preempt_share = 0.3;
+        }
+        host->own_share = known > 0 ? 0.3 : 0;
+        policy_config.max_moves = 0;
+        g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+        if (known == 0)
+            assert_true(policy_says(plan->why, "host 'host' loses 0.20 cores on CPUs 0-1 (VMs "
+                                               "demand 1.60, the host itself uses 0.60, 2 there)"));
+        else
+            assert_true(policy_says(plan->why, "on host 'host', VM 'a' loses 0.30 cores to "
+                                               "waiting, although there are enough CPUs"));
+    }
+}
+
 static void
 assert_reason(vg_snapshot *snapshot, const char *vm, const char *reason)
 {
@@ -517,6 +550,7 @@ main(void)
         cmocka_unit_test_setup(test_hold_of_a_host_program, policy_set_up),
         cmocka_unit_test_setup(test_own_use_of_a_pool, policy_set_up),
         cmocka_unit_test_setup(test_unknown_own_use, policy_set_up),
+        cmocka_unit_test_setup(test_host_time_counts_once, policy_set_up),
         cmocka_unit_test_setup(test_what_pools_leave_is_told, policy_set_up),
         cmocka_unit_test_setup(test_figures_are_told_apart, policy_set_up),
         cmocka_unit_test_setup(test_times_of_hosts, policy_set_up),

@@ -141,6 +141,7 @@ static void
 random_own(GRand *rand, struct vg_snap_host *host)
 {
     host->own_share = chance(rand, 0.5) ? pick(rand, 0, 2) : 0;
+    host->own_known = chance(rand, 0.2);
     if (chance(rand, 0.5))
         return;
     host->own_profile.window_ns = chance(rand, 0.2) ? 2 * S : S;
@@ -424,19 +425,26 @@ toy_loss(const struct toy *toy, const vg_snapshot *snapshot, double *ret_cpu, do
                 if (vm->block >= 0)
                     blocks[vm->block] += vm->cpu[w];
             }
+            double owns[G_N_ELEMENTS(blocks)];
             double bound = 0;
             double bound_now = 0;
             double now = toy_own_in(toy, host, w);
             double part = host->own_share > 0 ? now / host->own_share : 1;
             for (size_t b = 0; b < G_N_ELEMENTS(blocks); b++) {
-                double own = toy_own(host, (int)b, 2);
-                double own_now = fmin(own * part, 2);
-                over += fmax(0, blocks[b] + own_now - 2);
-                bound += own;
-                bound_now += own_now;
+                owns[b] = toy_own(host, (int)b, 2);
+                bound += owns[b];
             }
             double left = (double)host->cpus - bound - toy_run_in_blocks(host);
-            double shown = fmin(toy_own(host, -1, left) * part, (double)host->cpus);
+            double shown = toy_own(host, -1, left);
+            /* What several VMs lost at once is counted once if it is known how much there was. */
+            if ((host->own_known || host->own_share > 0) && bound + shown > host->own_share)
+                part *= host->own_share / (bound + shown);
+            for (size_t b = 0; b < G_N_ELEMENTS(blocks); b++) {
+                double own_now = fmin(owns[b] * part, 2);
+                over += fmax(0, blocks[b] + own_now - 2);
+                bound_now += own_now;
+            }
+            shown = fmin(shown * part, (double)host->cpus);
             all += bound_now + fmax(now - bound_now, shown);
             *ret_cpu += fmax(over, all - (double)host->cpus) / (double)toy->windows;
             *ret_gpu += toy_gpu_loss(toy, host, w) / (double)toy->windows;
