@@ -102,7 +102,7 @@ make_initramfs()
     rm -r "$root" "$directory/programs.cpio"
 }
 
-# run_emulator DIRECTORY KERNEL OPTION...: replaces the shell by the emulator.
+# run_emulator DIRECTORY KERNEL OPTION...: replaces the shell by the emulator. $parameters: more for the kernel.
 run_emulator()
 {
     local directory=$1 kernel=$2
@@ -111,7 +111,7 @@ run_emulator()
     truncate -s 1G "$directory/out.img"
     exec qemu-system-x86_64 -accel tcg,thread=multi -M pc -cpu max,la57=off -smp 2 -m 3000 \
         -kernel "$kernel" -initrd "$directory/initramfs" \
-        -append "console=ttyS0 panic=-1 quiet mitigations=off" \
+        -append "console=ttyS0 panic=-1 quiet mitigations=off ${parameters-}" \
         -drive "file=$directory/out.img,if=virtio,format=raw" -display none -no-reboot \
         -monitor none -serial stdio "$@"
 }

@@ -38,6 +38,7 @@ security='bullseye-security bookworm-security trixie-security'
 flavours='cloud rt amd64'
 ubuntu=${VG_KERNELS_UBUNTU:-http://archive.ubuntu.com/ubuntu}
 ubuntu_suites='focal focal-updates jammy jammy-updates noble noble-updates'
+ubuntu_keys=$cache/apt/ubuntu.gpg
 # Those that hosts run, and 5.14, which is the series of EL 9.
 ubuntu_kernels='5.14-oem 5.15-generic 6.8-generic 6.8-nvidia 6.17-generic 7.0-generic'
 modules='virtio_pci virtio_blk kvm-amd'
@@ -72,7 +73,8 @@ mirror()
         sed -nE 's/^URIs: *([^ ]+debian).*/\1/p; s/^deb (\[[^]]*\] )?([^ ]+debian) .*/\2/p' | head -n 1
 }
 
-# Prints Debian's newest kernel of each series and flavour: NAME PACKAGE VERSION.
+# Prints Debian's newest kernel of each series and flavour: NAME PACKAGE VERSION. With rt, KVM needs a constant TSC,
+# which the emulator does not announce; the kernel's parameter setcpuid= adds it since 6.15.
 find_debian()
 {
     local flavour meta
@@ -82,7 +84,13 @@ find_debian()
         archive apt-cache show "$meta" |
             sed -nE 's/^Depends:.*(linux-image-([0-9]+\.[0-9]+)[^ ]*) \(= ([^)]*)\).*/\2 \1 \3/p' |
             sort -k 3 -V | awk -v "flavour=$flavour" '{ last[$1] = $1 "-" flavour " " $2 " " $3 }
-                END { for (series in last) print last[series] }'
+                END {
+                    for (series in last) {
+                        split(series, part, ".")
+                        if (flavour != "rt" || part[1] * 100 + part[2] >= 615)
+                            print last[series]
+                    }
+                }'
     done
 }
 
@@ -105,27 +113,37 @@ add_sources()
     printf "deb [signed-by=$1 arch=amd64] $2 %s main\n" "${@:3}" >> "$cache/apt/etc/sources.list"
 }
 
-# Adds Ubuntu's archive, whose keys are in a package of Debian.
-add_ubuntu()
+# Gets the keys of Ubuntu's archive, which are in a package of Debian.
+fetch_keys()
 {
-    local keys=$cache/apt/ubuntu.gpg work
-    if [ ! -e "$keys" ]; then
-        work=$(mktemp -d "$cache/apt/keys.XXXXXX")
-        (cd "$work" && archive apt-get -qq download ubuntu-keyring && dpkg-deb -x ubuntu-keyring_*.deb . &&
-            mv usr/share/keyrings/ubuntu-archive-keyring.gpg "$keys") || true
-        rm -r "$work"
-        [ -e "$keys" ] || return 0
-    fi
-    # shellcheck disable=SC2086 # a list of suites
-    add_sources "$keys" "$ubuntu" $ubuntu_suites
-    archive apt-get -o Acquire::Retries=0 update >&2 || true
+    local work
+    work=$(mktemp -d "$cache/apt/keys.XXXXXX")
+    (cd "$work" && archive apt-get -qq download ubuntu-keyring && dpkg-deb -x ubuntu-keyring_*.deb . &&
+        mv usr/share/keyrings/ubuntu-archive-keyring.gpg "$ubuntu_keys") || true
+    rm -r "$work"
 }
 
+# Reads the archives. A suite that has left its mirror is no error: what it had is not available.
+update_apt()
+{
+    # shellcheck disable=SC2086 # a list of suites
+    [ ! -e "$ubuntu_keys" ] || add_sources "$ubuntu_keys" "$ubuntu" $ubuntu_suites
+    archive apt-get -o Acquire::http::Timeout=15 update >&2 || true
+}
+
+# The archives are read again after a day. Only one process may do so.
 make_apt()
 {
+    mkdir -p "$cache"
+    exec 7> "$cache/apt.lock"
+    flock 7
+    [ -n "$(find "$cache/apt/kernels" -mtime -1 2> /dev/null)" ] || remake_apt
+    exec 7>&-
+}
+
+remake_apt()
+{
     local url keys=/usr/share/keyrings/debian-archive-keyring.gpg
-    # The archives are read again after a day.
-    [ -z "$(find "$cache/apt/kernels" -mtime -1 2> /dev/null)" ] || return 0
     url=$(mirror)
     [ -n "$url" ] || lacking "apt knows no mirror of Debian"
     mkdir -p "$cache"/apt/{state/lists/partial,cache/archives/partial} \
@@ -136,11 +154,13 @@ make_apt()
     add_sources $keys "$url" $suites
     # shellcheck disable=SC2086
     add_sources $keys "$url-security" $security
-    # A suite that has left the mirror is no error: what it had is not available.
-    archive apt-get update >&2 || true
+    update_apt
+    if [ ! -e "$ubuntu_keys" ]; then
+        fetch_keys
+        update_apt
+    fi
     find_debian > "$cache/apt/kernels.new"
     [ -s "$cache/apt/kernels.new" ] || lacking "Debian's archive cannot be reached"
-    add_ubuntu
     find_ubuntu >> "$cache/apt/kernels.new"
     sort -V "$cache/apt/kernels.new" > "$cache/apt/kernels"
     rm "$cache/apt/kernels.new"
@@ -261,8 +281,11 @@ build()
 
 boot()
 {
-    local name=$1 directory=$2
+    local name=$1 directory=$2 parameters=''
     shift 2
+    case $name in
+    *-rt) parameters=setcpuid=constant_tsc ;;
+    esac
     [ -f "$cache/$name/made-from" ] || die "there is no image of $name, kernels.sh build $name makes it"
     make_initramfs "$directory" "$cache/$name/host.cpio" "${VG_KERNELS_RUN:-$here/host-run}" "$@"
     run_emulator "$directory" "$cache/$name/vmlinuz" -nic none
