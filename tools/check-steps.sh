@@ -329,7 +329,7 @@ tap()
     # shellcheck disable=SC2086 # wrap is a list of words
     timeout --kill-after=10 $limit ${wrap-} \
         make -k -j "$((jobs * 2))" -C "$dir" check-TESTS "TESTS=$tests" check_PROGRAMS= \
-        check_LIBRARIES= check_SCRIPTS= "LOG_COMPILER=$root/tests/timed" > "$log.make" 2>&1
+        check_LIBRARIES= check_SCRIPTS= > "$log.make" 2>&1
     status=$?
     count_tap "$dir"
     if [ "$status" != 0 ] && [ "$step_failed" = 0 ]; then
