@@ -17,7 +17,7 @@
  * for what still loses. Small clusters are searched again and again, each time with other choices,
  * until the work is used up; the best result counts. The work is counted, not timed: the same
  * input gives the same result. At the end, small groups lose the moves that add too little, and the
- * first move of a group becomes the one that gains most.
+ * move that gains most comes first.
  */
 #ifndef VG_POLICY_SEARCH_H
 #define VG_POLICY_SEARCH_H
