@@ -189,7 +189,9 @@ doctor_add_source(json_object *checks, json_object *host, json_object *part, jso
     else if (strcmp(state, "spare") == 0)
         vg_doctor_add(checks, what, VG_HEALTH_OK, NULL, "is not needed: a better source is in use");
     else if (doctor_trouble(source) == VG_TROUBLE_NVML_ABSENT && doctor_is_nvidia(host))
-        vg_doctor_add(checks, what, VG_HEALTH_LACKS, "apt install libnvidia-ml1",
+        vg_doctor_add(checks, what, VG_HEALTH_LACKS,
+                      vg_doctor_by_distribution("", "apt install libnvidia-ml1",
+                                                "ubuntu-drivers install --gpgpu"),
                       "%s; NVIDIA's driver contains it", why);
     else
         doctor_complain_of(checks, of, name, VG_HEALTH_LACKS, source);

@@ -252,16 +252,18 @@ here_check_bpf(json_object *checks, const char *root)
 {
     g_autofree char *release = here_read(root, "/proc/sys/kernel/osrelease");
     g_autofree char *lockdown = here_read(root, "/sys/kernel/security/lockdown");
+    const char *kernel = vg_doctor_by_distribution(root, "apt install linux-image-amd64",
+                                                   "apt install linux-image-generic");
     int major = 0, minor = 0;
 
     if (!release || sscanf(release, "%d.%d", &major, &minor) != 2)
         vg_doctor_add(checks, "bpf", VG_HEALTH_LACKS, NULL, "the kernel's version is unknown");
     else if (major < KERNEL_MAJOR || (major == KERNEL_MAJOR && minor < KERNEL_MINOR))
-        vg_doctor_add(checks, "bpf", VG_HEALTH_LACKS, "apt install linux-image-amd64",
+        vg_doctor_add(checks, "bpf", VG_HEALTH_LACKS, kernel,
                       "kernel %s is too old: BPF without root needs %d.%d or newer", release,
                       KERNEL_MAJOR, KERNEL_MINOR);
     else if (!here_is(root, "/sys/kernel/btf/vmlinux"))
-        vg_doctor_add(checks, "bpf", VG_HEALTH_LACKS, "apt install linux-image-amd64",
+        vg_doctor_add(checks, "bpf", VG_HEALTH_LACKS, kernel,
                       "kernel %s has no type information (/sys/kernel/btf/vmlinux)", release);
     else if (lockdown && strstr(lockdown, "[confidentiality]"))
         vg_doctor_add(checks, "bpf", VG_HEALTH_LACKS, NULL,

@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include <glib.h>
+
 #include "base/json.h"
 #include "cli/output.h"
 
@@ -31,6 +33,18 @@ vg_doctor_add(json_object *checks, const char *what, enum vg_health health, cons
     vg_json_add_string(row, "why", text);
     vg_json_add_string(row, "mend", mend);
     vg_json_append(checks, row);
+}
+
+const char *
+vg_doctor_by_distribution(const char *root, const char *debian, const char *ubuntu)
+{
+    g_autofree char *path = g_strconcat(root, "/etc/os-release", NULL), *text = NULL;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return debian;
+    return g_regex_match_simple("^(ID|ID_LIKE)=.*\\bubuntu\\b", text, G_REGEX_MULTILINE, 0)
+               ? ubuntu
+               : debian;
 }
 
 unsigned

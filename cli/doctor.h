@@ -26,6 +26,10 @@ extern const char *const vg_health_names[]; /* "ok", "lacks", "broken" */
 void vg_doctor_add(json_object *checks, const char *what, enum vg_health health, const char *mend,
                    const char *why, ...) G_GNUC_PRINTF(5, 6);
 
+/* Returns the command for the distribution of this machine: `ubuntu` for Ubuntu and what is made
+ * from it, `debian` for all others. root: prefix of all paths, "" except in tests. */
+const char *vg_doctor_by_distribution(const char *root, const char *debian, const char *ubuntu);
+
 /* Returns the number of rows with this state. */
 unsigned vg_doctor_count(json_object *checks, enum vg_health health);
 

@@ -153,15 +153,43 @@ test_kernels_without_bpf(void **state)
     write_file("/proc/sys/kernel/osrelease", "5.7.19\n");
     g_autoptr(json_object) old = look();
     assert_check(old, "bpf", VG_HEALTH_LACKS, "5.7.19 is too old");
+    assert_mend(old, "bpf", "apt install linux-image-amd64");
 
     write_file("/proc/sys/kernel/osrelease", "5.10.0\n");
     g_autoptr(json_object) untyped = look();
     assert_check(untyped, "bpf", VG_HEALTH_LACKS, "no type information");
+    assert_mend(untyped, "bpf", "apt install linux-image-amd64");
 
     write_file("/sys/kernel/btf/vmlinux", "");
     write_file("/sys/kernel/security/lockdown", "none integrity [confidentiality]\n");
     g_autoptr(json_object) locked = look();
     assert_check(locked, "bpf", VG_HEALTH_LACKS, "lockdown=integrity");
+}
+
+/* Packages have the names of the distribution. */
+static void
+test_distributions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *command;
+    } cases[] = {
+        {"PRETTY_NAME=\"Ubuntu 22.04.5 LTS\"\nID=ubuntu\nID_LIKE=debian\n", "ubuntu"},
+        {"ID=neon\nID_LIKE=\"ubuntu debian\"\n", "ubuntu"},
+        {"PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\n", "debian"},
+        {"ID=other\nHOME_URL=\"https://ubuntu.example/\"\n", "debian"},
+        {"", "debian"},
+    };
+
+    assert_string_equal(vg_doctor_by_distribution(root, "debian", "ubuntu"), "debian");
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        write_file("/etc/os-release", cases[i].text);
+        assert_string_equal(vg_doctor_by_distribution(root, "debian", "ubuntu"), cases[i].command);
+    }
+    write_file("/etc/os-release", cases[0].text);
+    write_file("/proc/sys/kernel/osrelease", "5.7.19\n");
+    g_autoptr(json_object) checks = look();
+    assert_mend(checks, "bpf", "apt install linux-image-generic");
 }
 
 /* ---- what vgpud tells ---- */
@@ -529,6 +557,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_bare_machine, setup, teardown),
         cmocka_unit_test_setup_teardown(test_good_machine, setup, teardown),
         cmocka_unit_test_setup_teardown(test_kernels_without_bpf, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_distributions, setup, teardown),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_words_are_no_codes),
         cmocka_unit_test(test_codes),
