@@ -105,6 +105,8 @@ vg_acts_read(vg_acts *acts, struct vg_acts_state *ret, GError **err)
             ok = (state.pause = acts_read_value(pair, &vg_act_mark_record, err));
         else if (strcmp(pair->key, acts->resume) == 0)
             ok = (state.resume = acts_read_value(pair, &vg_act_mark_record, err));
+        if (state.resume && strcmp(pair->key, acts->resume) == 0)
+            state.resume_revision = pair->mod_revision;
         if (!ok)
             return -1;
     }

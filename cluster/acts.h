@@ -30,6 +30,7 @@ struct vg_acts_state {
     vg_acting *acting;
     struct vg_act_mark *pause;
     struct vg_act_mark *resume;
+    int64_t resume_revision; /* of etcd, when `resume` was written */
 };
 typedef struct vg_acts_state vg_acts_state;
 

@@ -171,8 +171,6 @@ act_has_vm_mode(const vg_snapshot *snapshot)
 static void
 act_set_facts(struct act_check *check)
 {
-    const struct vg_act_mark *resume = check->state.resume;
-
     check->facts.rules = &check->rules;
     check->facts.policy = &check->policy;
     check->facts.moves = check->moves.moves;
@@ -180,7 +178,7 @@ act_set_facts(struct act_check *check)
     check->facts.stopped = check->stopped;
     check->facts.snapshot = check->snapshot;
     check->facts.plan = check->plan;
-    check->facts.resumed_ns = resume ? resume->at_ns : 0;
+    check->facts.resumed_ns = check->state.acting->resumed_ns;
     check->facts.vms_act = check->backend->act->has_vm_mode;
     check->facts.minute_of_week = act_minute_of_week(check->facts.now_ns);
 }
@@ -447,6 +445,8 @@ act_prepare(struct act_check *check, int64_t revision, GError **err)
             vg_plan_from_json(check->state.acting->plan, strlen(check->state.acting->plan), err);
     if (busy && check->state.acting->plan && !check->plan)
         return -1;
+    vg_acts_note_resume(check->state.acting, check->state.resume, check->state.resume_revision,
+                        check->facts.now_ns);
     act_set_facts(check);
     return 0;
 }

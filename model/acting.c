@@ -59,6 +59,8 @@ static const struct vg_field acting_fields[] = {
     VG_ROW_INT(budget, 0, 0, COUNT_MAX),
     VG_ROW_BOOL(spent, 0),
     VG_ROW_INT(spent_ns, 0, 0, TIME_MAX),
+    VG_ROW_INT(resumed_ns, VG_FIELD_OMIT, 0, TIME_MAX),
+    VG_ROW_INT(resume_revision, VG_FIELD_OMIT, 0, TIME_MAX),
     TEXT(plan_id),
     TEXT(plan_hash),
     VG_ROW_STRING(plan, VG_FIELD_OMIT, 0, PLAN_MAX),

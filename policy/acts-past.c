@@ -198,11 +198,24 @@ past_is_error(const struct vg_acts_facts *facts, const struct vg_migration *move
     if (!move->act || move->not_started)
         return false;
     if (!vg_migration_has_ended(move->state))
-        return move->made_ns < facts->now_ns - VG_ACT_STUCK_NS;
+        return move->made_ns < facts->now_ns - VG_ACT_STUCK_NS &&
+               move->made_ns + VG_ACT_STUCK_NS > since_ns;
     if (move->state == VG_MIGRATION_FAILED || move->state == VG_MIGRATION_ROLLED_BACK)
         return move->ended_ns > since_ns;
     return move->verdict.result == VG_VERDICT_WORSE &&
            MAX(move->verdict.judged_ns, move->ended_ns) > since_ns;
+}
+
+void
+vg_acts_note_resume(vg_acting *acting, const struct vg_act_mark *resume, int64_t revision,
+                    int64_t now_ns)
+{
+    if (!resume || acting->resume_revision == revision)
+        return;
+    /* An earlier version has not stored the revision. */
+    const bool is_old = acting->resume_revision == 0 && resume->at_ns < now_ns - VG_ACT_STUCK_NS;
+    acting->resumed_ns = is_old ? resume->at_ns : now_ns;
+    acting->resume_revision = revision;
 }
 
 void

@@ -72,6 +72,12 @@ bool vg_acts_is_wanted(const struct vg_act_rules *rules, const struct vg_policy_
  * lately. *ret_moves: how often. */
 int64_t vg_acts_cooldown(const struct vg_acts_facts *facts, const char *uuid, unsigned *ret_moves);
 
+/* Stores when a user last resumed automatic moves, by the leader's clock: the clock of the host
+ * that received the request can differ. revision: changes with each request. resume: NULL if there
+ * was none. */
+void vg_acts_note_resume(vg_acting *acting, const struct vg_act_mark *resume, int64_t revision,
+                         int64_t now_ns);
+
 /* Starts a plan, with the groups that may start. Every earlier move must have ended,
  * except moves that reverse others and only wait, which remain in `acting`. id: precedes the number
  * of each move. Returns the number of moves of the plan. */

@@ -210,7 +210,8 @@ count_errors(const struct day *day)
 
     for (guint i = 0; i < day->deeds->len; i++) {
         const struct deed *deed = &g_array_index(day->deeds, struct deed, i);
-        const bool hangs = deed->ended_ns == 0 && day->now_ns - deed->began_ns > HOUR;
+        const bool hangs = deed->ended_ns == 0 && day->now_ns - deed->began_ns > HOUR &&
+                           deed->began_ns + HOUR > day->resumed_ns;
         errors += hangs || (deed->failed && deed->ended_ns > day->resumed_ns) ||
                   (deed->worse && deed->verdict_ns > day->resumed_ns);
     }

@@ -390,12 +390,41 @@ test_error_budget(void **state)
     scene_step(scene);
     assert_int_equal(scene->acting->errors, 1);
     assert_true(scene->acting->spent);
-    /* A person says that this is settled; only what still hangs counts on. */
+    /* A person says that this is settled, also for what still hangs. */
     scene->facts.resumed_ns = NOW;
     scene_step(scene);
-    assert_int_equal(scene->acting->errors, 1);
+    assert_int_equal(scene->acting->errors, 0);
     assert_true(scene->acting->acts);
+    /* What hangs for an hour only after that counts. */
+    scene->facts.now_ns = NOW + HOUR + S;
+    scene_add_move(scene, 5, 5, 4, NOW, VG_MIGRATION_MIGRATING)->act = g_strdup("act-0/4");
+    scene_step(scene);
+    assert_int_equal(scene->acting->errors, 1);
     scene_free(scene);
+}
+
+/* The clock of the host that received the request does not matter. */
+static void
+test_resume(void **state)
+{
+    (void)state;
+    vg_acting *acting = vg_record_new(&vg_acting_record);
+    struct vg_act_mark mark = {(char *)"uid:0", NOW - 10 * MINUTE};
+
+    vg_acts_note_resume(acting, NULL, 0, NOW);
+    assert_int_equal(acting->resumed_ns, 0);
+    vg_acts_note_resume(acting, &mark, 7, NOW);
+    assert_true(acting->resumed_ns == NOW);
+    vg_acts_note_resume(acting, &mark, 7, NOW + HOUR);
+    assert_true(acting->resumed_ns == NOW);
+    mark.at_ns = NOW - 5 * HOUR;
+    vg_acts_note_resume(acting, &mark, 8, NOW + HOUR);
+    assert_true(acting->resumed_ns == NOW + HOUR);
+    /* After an upgrade, a request of days ago does not count as a new one. */
+    acting->resume_revision = 0;
+    vg_acts_note_resume(acting, &mark, 8, NOW + HOUR);
+    assert_true(acting->resumed_ns == NOW - 5 * HOUR);
+    vg_acting_free(acting);
 }
 
 /* ---- doubts ---- */
@@ -939,6 +968,7 @@ main(void)
         cmocka_unit_test(test_cooldown),
         cmocka_unit_test(test_cycles),
         cmocka_unit_test(test_error_budget),
+        cmocka_unit_test(test_resume),
         cmocka_unit_test(test_doubts),
         cmocka_unit_test(test_drift),
         cmocka_unit_test(test_modes),
