@@ -19,7 +19,7 @@
 /* The time limit for a call that concerns the lease. It must leave time for another attempt. */
 #define CALL_NS (VG_NS_PER_S * 3 / 2)
 /* The time limit for the check of the key after that call. */
-#define KEY_NS  (VG_NS_PER_S / 2)
+#define KEY_NS   (VG_NS_PER_S / 2)
 #define WRITE_NS (5 * VG_NS_PER_S)
 
 #define CHECK_NS VG_NS_PER_S
@@ -118,7 +118,8 @@ leader_campaign(vg_leader *leader)
                   answer.revision);
 }
 
-/* Returns whether the key no longer belongs to this host. Deleting the key does not end the lease. */
+/* Returns whether the key no longer belongs to this host. Deleting the key does not end the lease.
+ */
 static bool
 leader_has_lost_key(vg_leader *leader)
 {

@@ -177,8 +177,9 @@ look_report_waiting(struct mover_move *move, const struct mover_views *views, co
                : g_strdup("");
     g_autofree char *text = g_strdup_printf(
         "libvirt on '%s'%s%s%s: %s; if its daemon hangs, restart it (`vgpuctl doctor` there names "
-        "it)%s", views->source_known ? to : from,
-        both ? " and on '" : "", both ? to : "", both ? "'" : "", why, paused);
+        "it)%s",
+        views->source_known ? to : from, both ? " and on '" : "", both ? to : "", both ? "'" : "",
+        why, paused);
 
     mover_wait(move, text);
 }

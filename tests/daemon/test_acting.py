@@ -352,6 +352,34 @@ def test_two_leaders(make):
     assert all(len(instance.migrations) <= 1 for instance in site.instances.values()), site.begun()
 
 
+def test_the_key_of_the_leader_is_deleted(make):
+    """Its lease remains, but it no longer leads. It may become the leader again."""
+    site = make("[policy]\nmode=propose\n").start()
+    old = site.leads()
+    site.etcd.delete("/vgpud/test/leader")
+    wait_for(lambda: "its key in etcd was deleted" in old.daemon.log())
+    wait_for(site.leader)
+
+
+def test_earlier_moves_that_cannot_be_read(make):
+    """Nothing starts, and they are not overwritten. If an operator deletes them, moves start."""
+    site = make()
+    key = "/vgpud/test+past/host-a"
+    site.etcd.put(key, "{damaged")
+    site.start()
+    wait_for(lambda: "the earlier moves of host 'host-a' are unknown" in ((site.state() or {}).get("why") or ""))
+    assert site.etcd.pairs(key)[key][0] == "{damaged" and site.begun() == []
+    site.etcd.delete(key)
+    wait_for(site.under_way)
+    wait_for(lambda: site.past("host-a"))
+
+
+def test_a_group_that_acts(make):
+    """The mode of a group of hosts is stronger than that of the cluster."""
+    site = make("[policy]\nmode=observe\n[hosts all]\nmatch=*\nmode=act\n").start()
+    wait_for(site.under_way)
+
+
 def test_etcd_is_lost(make):
     """Without it, nothing starts: neither does a leader know that it leads, nor a source that it may."""
     site = make().start()
@@ -380,7 +408,14 @@ def test_the_error_budget(make):
     assert set(site.steps().values()) <= {"failed", "dropped"}, site.steps()
     leader = site.leads()
     wait_for(lambda: [a for a in leader.daemon.get("/v1/alerts")["items"] if a["alert"] == "policy-stopped"])
-    leader.ctl("policy", "resume")
+    # The alert is the leader's. Another one raises it again.
+    site.etcd.delete("/vgpud/test/leader")
+    wait_for(lambda: "this host is no longer the leader" in leader.daemon.log())
+    wait_for(lambda: [a for a in site.leads().daemon.get("/v1/alerts")["items"] if a["alert"] == "policy-stopped"])
+    for host in site.hosts.values():
+        wait_for(lambda host=host: site.leader() == host.name or "policy-stopped" not in
+                 [a["alert"] for a in host.daemon.get("/v1/alerts")["items"]])
+    site.leads().ctl("policy", "resume")
     wait_for(lambda: not site.state()["spent"])
 
 
