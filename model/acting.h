@@ -76,8 +76,8 @@ struct vg_acting {
     int64_t budget;   /* number of errors that makes the leader stop acting */
     bool spent;       /* the budget is spent */
     int64_t spent_ns; /* epoch, when it was last spent; 0 if never */
-    /* When a user last resumed the moves, by the leader's clock, and the etcd revision of that
-     * request; 0 if unknown. */
+    /* When a user last resumed the moves, by the leader's clock, and the request's etcd revision; 0
+     * if unknown. */
     int64_t resumed_ns;
     int64_t resume_revision;
     char *plan_id; /* of the plan that is carried out, or was last; or NULL */

@@ -257,12 +257,17 @@ read_all(vg_recording *recording)
 static char *
 babeltrace2(const char *options, const char *dir)
 {
+    g_autofree char *program = g_find_program_in_path("babeltrace2");
     g_autofree char *command = g_strdup_printf("babeltrace2 %s '%s' 2>&1", options, dir);
-    GString *out = g_string_new(NULL);
-    FILE *pipe = popen(command, "r");
     char buf[4096];
     size_t n;
 
+    if (!program) {
+        print_message("# the program babeltrace2 is not installed\n");
+        skip();
+    }
+    GString *out = g_string_new(NULL);
+    FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     while ((n = fread(buf, 1, sizeof(buf), pipe)) > 0)
         g_string_append_len(out, buf, (gssize)n);

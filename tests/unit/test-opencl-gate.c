@@ -28,6 +28,7 @@
 #include "tests/unit/chance.h"
 
 enum { CALL = 200 /* looks of one call */, HELD = 200 /* of who closes */ };
+enum { NO_FILTERS = 3 /* an exit status */ };
 enum { LINE = 64, LINES = 1 << 19, WRITES = 32 };
 
 static volatile unsigned char lines[LINES][LINE];
@@ -53,7 +54,7 @@ refuse_membarrier(int command)
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-        _exit(3);
+        _exit(NO_FILTERS);
 }
 
 /* A processor that still waits for lines of memory makes what it stores next visible much later. */
@@ -127,6 +128,10 @@ race_refused(int command)
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == NO_FILTERS) {
+        print_message("# no filters of system calls here, as in an emulator of programs\n");
+        skip();
+    }
     return WEXITSTATUS(status);
 }
 

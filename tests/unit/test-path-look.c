@@ -300,9 +300,22 @@ tear_down(void **state)
     return system(command);
 }
 
+static bool
+has_mount_ids(void)
+{
+    struct statx about;
+
+    return statx(AT_FDCWD, "/", 0, STATX_MNT_ID, &about) == 0 && (about.stx_mask & STATX_MNT_ID);
+}
+
 int
 main(void)
 {
+    if (!has_mount_ids()) {
+        puts("1..0 # SKIP statx() reports no mounts here, as in an emulator of programs");
+        return 0;
+    }
+
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_there),
         cmocka_unit_test(test_mounts),
