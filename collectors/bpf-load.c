@@ -29,6 +29,8 @@
 /* The directory of KVM's tracepoints if KVM is a module. KVM may also be built in. */
 #define KVM_MODULE "/sys/module/kvm"
 
+#define KERNEL_TYPES "/sys/kernel/btf/vmlinux"
+
 #define PROGRAMS_MAX 8
 
 /* The kernel places the elements of a map at multiples of 8 bytes, as the compiler does here. */
@@ -93,11 +95,15 @@ open_skeleton(vg_bpf *bpf, GError **err)
 {
     struct btf *btf = btf__load_vmlinux_btf();
 
+    /* libbpf 0.5 does not know the kinds of types that kernels have since 6.0. */
+    if (!btf && access(KERNEL_TYPES, R_OK) == 0)
+        return vg_error(err, VG_E_EXTERNAL,
+                        "libbpf is too old for this kernel: it cannot read the kernel's type "
+                        "information (" KERNEL_TYPES ")");
     if (!btf) {
         /* libbpf has ESRCH for this, which is "No such process". */
         vg_error(err, VG_E_EXTERNAL,
-                 "the kernel has no type information (/sys/kernel/btf/vmlinux, "
-                 "CONFIG_DEBUG_INFO_BTF)");
+                 "the kernel has no type information (" KERNEL_TYPES ", CONFIG_DEBUG_INFO_BTF)");
         return vg_error_set_detail(err, VG_TROUBLE_BTF_ABSENT);
     }
     bpf->skeleton = vcpu_bpf__open();
