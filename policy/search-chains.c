@@ -6,8 +6,6 @@
  */
 #include "config.h"
 
-#include <math.h>
-
 #include "policy/gates.h"
 #include "policy/search-private.h"
 
@@ -114,19 +112,8 @@ chain_set_together(struct search *search, const struct vg_group *group, bool tog
         search->vms[group->moves[i].vm].together = together;
 }
 
-/* Returns by how much less hosts lose than before. */
-static double
-chain_gain(const struct search *search, const size_t *hosts, size_t n, double before)
-{
-    for (size_t i = 0; i < n; i++)
-        before -= search->hosts[hosts[i]].lost;
-    return before;
-}
-
-/* Carries a group out as search_apply() does. *ret_first, if not NULL, receives the gain of the
- * first move. */
-static bool
-chain_apply(struct search *search, const struct vg_group *group, double *ret_net, double *ret_first)
+bool
+search_apply(struct search *search, const struct vg_group *group, double *ret_net)
 {
     size_t hosts[2 * VG_GROUP_MAX];
     struct chain_claim claim;
@@ -148,11 +135,10 @@ chain_apply(struct search *search, const struct vg_group *group, double *ret_net
             break;
         }
         search_in(search, vm, group->moves[done].to);
-        if (done == 0 && ret_first)
-            *ret_first = chain_gain(search, hosts, n, claim.gain);
     }
     chain_set_together(search, group, false);
-    claim.gain = chain_gain(search, hosts, n, claim.gain);
+    for (size_t i = 0; i < n; i++)
+        claim.gain -= search->hosts[hosts[i]].lost;
     if (done < group->n || !chain_is_worth(search, &claim)) {
         chain_undo(search, group, done);
         return false;
@@ -166,12 +152,6 @@ chain_apply(struct search *search, const struct vg_group *group, double *ret_net
     search->ranks_are_old = true;
     *ret_net = claim.gain - claim.cost;
     return true;
-}
-
-bool
-search_apply(struct search *search, const struct vg_group *group, double *ret_net)
-{
-    return chain_apply(search, group, ret_net, NULL);
 }
 
 void
@@ -201,35 +181,6 @@ search_reset(struct search *search)
     for (size_t h = 0; h < search->cluster->n_hosts; h++)
         search->hosts[h].moves = search->hosts[h].changes = 0;
     search->ranks_are_old = true;
-}
-
-/* ---- the order ---- */
-
-void
-search_choose_order(struct search *search, struct vg_group *group)
-{
-    static const unsigned char orders[][SEARCH_PARTS_OF_MAX] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
-                                                                {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-    const struct vg_group given = *group;
-    double net = -INFINITY, best = -INFINITY;
-
-    for (size_t o = 0; given.n > 1 && given.n <= SEARCH_PARTS_OF_MAX && o < G_N_ELEMENTS(orders);
-         o++) {
-        struct vg_group other = given;
-        double other_net, first;
-        for (size_t i = 0, n = 0; i < SEARCH_PARTS_OF_MAX; i++) {
-            if (orders[o][i] < given.n)
-                other.moves[n++] = given.moves[orders[o][i]];
-        }
-        if (!chain_apply(search, &other, &other_net, &first))
-            continue;
-        search_take_back(search, &other);
-        if (other_net < net - SEARCH_SAME || first <= best + SEARCH_SAME)
-            continue;
-        *group = other;
-        net = MAX(net, other_net);
-        best = first;
-    }
 }
 
 /* ---- chains ---- */

@@ -12,7 +12,7 @@
 
 #define SEARCH_NOWHERE SIZE_MAX
 
-/* The moves of a group whose orders and parts are tried, at most. Larger groups consist of VMs that
+/* The maximum number of moves of a group whose parts are tried. Larger groups consist of VMs that
  * belong together. */
 #define SEARCH_PARTS_OF_MAX 3u
 
@@ -205,11 +205,6 @@ bool search_apply(struct search *search, const struct vg_group *group, double *r
 
 /* Takes back what search_apply() did last. */
 void search_take_back(struct search *search, const struct vg_group *group);
-
-/* Puts the moves of a small group into the order that gains most with the first move, because the
- * plan may stop after it. Each move must find room when its turn comes. Changes nothing else: other
- * orders win as much, except if VMs get other GPUs. */
-void search_choose_order(struct search *search, struct vg_group *group);
 
 /* Takes everything home. */
 void search_reset(struct search *search);

@@ -526,7 +526,6 @@ search_finish(struct pass *pass, struct vg_found *ret)
     for (guint i = 0; i < pass->groups->len; i++) {
         struct vg_group *group = &g_array_index(pass->groups, struct vg_group, i);
         search_find_other(&again, heap, group);
-        search_choose_order(pass->search, group);
         search_commit(&again, group);
     }
     if (pass->n_moves >= pass->max_moves) {

@@ -100,7 +100,7 @@ def test_build_requirements():
     modules = {word for wanted, _ in needs for word in re.findall(r"(?<!\S)([A-Za-z][\w.-]*)", wanted)}
     modules |= {"lttng-ust"}
     assert modules == set(re.findall(r"^BuildRequires: +pkgconfig\((.*?)\)$", SPEC, re.M))
-    packages = {package for _, package in needs} | set(re.findall(r"VG_MISSING\(\[.*?\], \[(.*?)\]\)", configure))
+    packages = {package for _, package in needs} | set(re.findall(r"VG_MISSING\(\[[^]]*\], \[([^]]*)\]", configure))
     control = re.search(r"^Build-Depends:\n(.*?)^\S", text("packaging", "debian", "control"), re.M | re.S).group(1)
     assert packages - set(re.findall(r"^ ([\w.-]+)", control, re.M)) == set()
 

@@ -159,33 +159,6 @@ test_no_useless_swap(void **state)
     assert_int_equal(swap->actions->len, 2);
 }
 
-/* The VM of h2 makes room for one of h1, and h2 had no contention before, so that its VM does not
- * move alone. The VM of h1 moves first: without the second move, 0.58 of 0.96 cores are gained. The
- * other order would gain nothing then. */
-static void
-test_most_first(void **state)
-{
-    g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
-    (void)state;
-
-    snapshot->end_ns = 10 * S;
-    struct vg_snap_host *h1 = policy_add_host(snapshot, "h1", 1);
-    policy_add_vm(h1, "a", 0.98, -1);
-    policy_add_vm(h1, "b", 0.98, -1);
-    struct vg_snap_vm *tenant = policy_add_vm(policy_add_host(snapshot, "h2", 1), "t", 0, -1);
-    tenant->run_share = 0.4;
-    policy_add_host(snapshot, "h3", 1)->own_share = 0.5;
-    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
-    assert_int_equal(plan->actions->len, 2);
-    const struct vg_plan_action *first = plan->actions->pdata[0];
-    assert_string_equal(first->from, "h1");
-    assert_string_equal(first->to, "h2");
-    assert_false(first->undo_partial);
-    assert_move(plan, 1, "t", "h3");
-    policy_assert_near(policy_input_of(first, "net_gain_cores"), 0.58 - (8 + 0.98 * 0.3) / 600);
-    policy_assert_near(net_of(plan), 0.96 - (8 + 0.98 * 0.3 + 8 + 0.4 * 0.3) / 600);
-}
-
 /* ---- VMs that belong together ---- */
 
 /* Two hosts, each with a VM of a group and a VM that does not move. Each loses a core. */
@@ -268,7 +241,6 @@ main(void)
         cmocka_unit_test_setup(test_worst_gpu, policy_set_up),
         cmocka_unit_test_setup(test_small_first, policy_set_up),
         cmocka_unit_test_setup(test_no_useless_swap, policy_set_up),
-        cmocka_unit_test_setup(test_most_first, policy_set_up),
         cmocka_unit_test_setup(test_meeting, policy_set_up),
         cmocka_unit_test_setup(test_meeting_at_home, policy_set_up),
         cmocka_unit_test_setup(test_no_meeting, policy_set_up),
