@@ -282,8 +282,11 @@ vg_plan_add_note(vg_plan *plan, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    g_ptr_array_add(plan->notes, g_strdup_vprintf(fmt, args));
+    g_autofree char *note = g_strdup_vprintf(fmt, args);
     va_end(args);
+    /* Several moves may have the same target. */
+    if (!g_ptr_array_find_with_equal_func(plan->notes, note, g_str_equal, NULL))
+        g_ptr_array_add(plan->notes, g_steal_pointer(&note));
 }
 
 void

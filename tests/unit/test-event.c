@@ -170,6 +170,7 @@ test_names_and_numbers_agree(void **state)
         if (vg_exit_class_of(ISA_SVM, svm[i].reason) != vg_exit_class_of_name(svm[i].name))
             fail_msg("SVM %#x %s", svm[i].reason, svm[i].name);
 #else
+    print_message("# the headers here have no tables of exit reasons for x86\n");
     skip();
 #endif
 }

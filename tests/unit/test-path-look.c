@@ -261,8 +261,10 @@ test_hangs(void **state)
     (void)state;
     assert_int_equal(g_mkdir(place, 0700), 0);
     int fd = mount_hanging(place);
-    if (fd < 0)
+    if (fd < 0) {
+        print_message("# a FUSE file system cannot be mounted here\n");
         skip();
+    }
     assert_int_equal(pthread_create(&thread, NULL, take_requests, &fd), 0);
     g_autoptr(GPtrArray) first = look_at(names, &options);
     assert_state(first, 0, VG_PATH_FAILING, "has not answered");
@@ -305,7 +307,8 @@ has_mount_ids(void)
 {
     struct statx about;
 
-    return statx(AT_FDCWD, "/", 0, STATX_MNT_ID, &about) == 0 && (about.stx_mask & STATX_MNT_ID);
+    return statx(AT_FDCWD, "/", 0, STATX_MNT_ID, &about) == 0 && (about.stx_mask & STATX_MNT_ID) &&
+           about.stx_mnt_id != 0; /* an emulator may leave it out */
 }
 
 int
