@@ -38,8 +38,10 @@ struct doctor_remedy {
 /* The remedies for reasons with codes. */
 static const struct doctor_remedy doctor_remedies[VG_TROUBLE_MAX] = {
     [VG_TROUBLE_BPF_DENIED] = {"systemctl edit vgpud", CAPABLE},
-    [VG_TROUBLE_BTF_ABSENT] = {"apt install linux-image-amd64",
-                               "; Debian's kernels have it, other kernels may have to be rebuilt"},
+    [VG_TROUBLE_BTF_ABSENT] =
+        {"apt install linux-image-amd64",
+         "; on Ubuntu, install linux-image-generic instead; other kernels may "
+         "have to be rebuilt"},
     [VG_TROUBLE_PTRACE_DENIED] = {"systemctl edit vgpud", CAPABLE},
     [VG_TROUBLE_TRACEFS_ABSENT] = {"mount -t tracefs none /sys/kernel/tracing", NULL},
     [VG_TROUBLE_PERF_DENIED] = {"sysctl kernel.perf_event_paranoid=-1", NULL},

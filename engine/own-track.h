@@ -24,8 +24,8 @@ void vg_own_track_clear(struct vg_own_track *track);
 void vg_own_track_feed(struct vg_own_track *track, const struct vg_window *window,
                        enum vg_engine_mode mode, int64_t half_life_ns);
 
-/* Fills in the host's own use, if it is known. A running daemon needs it from the newest windows.
- */
+/* Sets the host's own use if it is known. In live mode, it is unknown if the newest windows lack
+ * it. Other windows without it get the mean, which the planner would use for them. */
 void vg_own_track_read(const struct vg_own_track *track, enum vg_engine_mode mode,
                        struct vg_snap_host *host);
 

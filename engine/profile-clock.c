@@ -3,10 +3,10 @@
 
 #include "engine/profile-clock.h"
 
-/* The first and the last window of a recording are cut, and an operator may change the length: a
- * longer window of a recording starts the profile anew. Other odd ones are left out unless more of
- * them come, since live, a long one only means that the collector was late. Lengths that differ by
- * up to 1 % count as the same. */
+/* Windows at the ends of a recording are cut, and an operator may change the length. A longer
+ * window of a recording therefore restarts the profile. Other odd windows are ignored until several
+ * come, because a long live window only means that the collector was late. Lengths that differ by
+ * up to 1 % count as equal. */
 bool
 vg_profile_clock_takes(struct vg_profile_clock *clock, int64_t window_ns, enum vg_engine_mode mode,
                        bool empty, bool *ret_anew)

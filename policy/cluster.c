@@ -289,9 +289,8 @@ cluster_lost_to_host(const struct vg_snap_vm *vm)
     return isfinite(sum) ? MAX(sum, 0) : 0;
 }
 
-/* Returns the host's use of a pool. VMs that wait concurrently for the same program lost more than
- * it took: at most what they left.
- */
+/* Returns the host's use of a pool, which is at most the capacity that VMs left. VMs that wait at
+ * the same time for one program lose more than the program used. */
 static double
 cluster_own_of_pool(const vg_cluster *cluster, const struct vg_host_state *host, int pool,
                     double capacity)
@@ -322,8 +321,8 @@ cluster_own_in(const vg_cluster *cluster, const struct vg_snap_host *host, size_
     return is_amount(cores) ? cores : mean;
 }
 
-/* Adds the host's own use in one window to its loads, whose `own` are the means of what VMs lost to
- * it there. This loss is spread over the windows as the whole use is. */
+/* Adds the host's own use in one window to its loads. The `own` of a load is what VMs lost to the
+ * host there, as a mean. It varies from window to window in proportion to the whole use. */
 static void
 cluster_add_own_in(const vg_cluster *cluster, struct vg_host_state *host, size_t w)
 {
@@ -352,7 +351,7 @@ cluster_limit_own(struct vg_host_state *host, double lost)
     host->floating.own *= part;
 }
 
-/* What the host itself takes of its CPUs. Nothing else is in the loads yet. */
+/* Adds the host's own use of its CPUs to loads that are still empty. */
 static void
 cluster_add_own(const vg_cluster *cluster, struct vg_host_state *host)
 {

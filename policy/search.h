@@ -16,8 +16,7 @@
  * on all hosts, and taken if it is still the best, or put back with what it wins now. Then chains
  * for what still loses. Small clusters are searched again and again, each time with other choices,
  * until the work is used up; the best result counts. The work is counted, not timed: the same
- * input gives the same result. At the end, small groups lose the moves that add too little, and the
- * move that gains most comes first.
+ * input gives the same result. At the end, small groups lose the moves that add too little.
  */
 #ifndef VG_POLICY_SEARCH_H
 #define VG_POLICY_SEARCH_H

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the commands of README in each other release of Debian and Ubuntu that README promises, freshly made, and
-builds without warnings by the compilers of all of them. This takes hours on two cores. By hand, and for one release:
+"""Runs the commands of README in a fresh root of each other release in tests/lib/debian.py, and builds without
+warnings with the compilers of all of them. This takes hours on two cores. For one release, run:
 
     VGPUCTL=build/vgpuctl /usr/bin/python3 -m pytest tests/releases/releases.py -k jammy
 
