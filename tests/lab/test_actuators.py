@@ -303,7 +303,7 @@ def test_precheck_finds(uuid):
     with domain("h1", "wrong", xml, "--paused") as wrong:
         lab("virsh", "h2", "-q", "define", "/var/lib/libvirt/wrong.xml")
         problems = precheck(wrong, gpus("h1", wrong))
-        for words in ("OpenStack (instance render)", "'ua-foreign' is shared memory",
+        for words in ("OpenStack (instance render)", "'ua-foreign' is host shared memory",
                       "'ua-gpu0' is on the VM's root bus", "is paused",
                       "the same name and a different UUID", "MiB of memory, but"):
             assert [text for text in problems if words in text], (words, problems)
