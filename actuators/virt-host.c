@@ -65,10 +65,21 @@ host_open(vg_virt_host *host, GError **err)
                  virGetLastErrorMessage());
     else
         vg_virt_hang_connected(host->uri);
-    if (host->connection && host->reboots)
-        vg_virt_reboots_listen(host->reboots, host->connection);
+    host->reboots_id = host->connection && host->reboots
+                           ? vg_virt_reboots_listen(host->reboots, host->connection)
+                           : -1;
     virResetLastError();
     return host->connection ? 0 : -1;
+}
+
+void
+vg_virt_host_close(vg_virt_host *host)
+{
+    if (!host->connection)
+        return;
+    vg_virt_reboots_stop(host->connection, host->reboots_id);
+    virConnectClose(g_steal_pointer(&host->connection));
+    virResetLastError();
 }
 
 /* Fails if the caller no longer waits. */
@@ -85,8 +96,7 @@ vg_virt_host_connect(vg_virt_host *host, GError **err)
 {
     if (host->connection && virConnectIsAlive(host->connection) == 1)
         return host_check_waited_for(host, err);
-    if (host->connection)
-        virConnectClose(g_steal_pointer(&host->connection));
+    vg_virt_host_close(host);
     return host_open(host, err) < 0 ? -1 : host_check_waited_for(host, err);
 }
 
@@ -362,7 +372,7 @@ vg_virt_host_node_devices(vg_virt_host *host, GError **err)
 
     /* Only virtnodedevd was restarted. */
     if (is_cut && virConnectIsAlive(host->connection) == 1) {
-        virConnectClose(g_steal_pointer(&host->connection));
+        vg_virt_host_close(host);
         if (host_open(host, err) < 0)
             return NULL;
         devices = host_list_devices(host, &is_cut);

@@ -22,6 +22,7 @@ struct vg_virt_host {
     char *root;                  /* the parent directory of sys and proc: "/", except in tests */
     vg_virt_reboots *reboots;    /* the domain's reboots, if they are recorded; may be NULL */
     virConnectPtr connection;    /* NULL if it was lost or not opened yet */
+    int reboots_id;              /* the connection's callback for reboots, or -1 */
     atomic_int_fast64_t beat_ns; /* CLOCK_MONOTONIC, when libvirt last answered */
     atomic_bool connecting;      /* the thread is in virConnectOpen() */
     atomic_bool given_up;        /* the caller is no longer waiting: make no change, and return */
@@ -50,6 +51,9 @@ int vg_virt_host_fail(const vg_virt_host *host, GError **err, const char *fmt, .
 
 /* Reopens the connection if it is lost. Every public verb starts with this. */
 int vg_virt_host_connect(vg_virt_host *host, GError **err);
+
+/* Closes the connection, if there is one. */
+void vg_virt_host_close(vg_virt_host *host);
 
 /* Finds a domain. Fails with VG_E_NOT_FOUND if no domain has this UUID. */
 virDomainPtr vg_virt_host_domain(vg_virt_host *host, const char *uuid, GError **err);

@@ -138,9 +138,7 @@ static void
 worker_close(struct virt_worker *worker)
 {
     vg_virt_host_goes_on(&worker->host);
-    if (worker->host.connection)
-        virConnectClose(worker->host.connection);
-    virResetLastError();
+    vg_virt_host_close(&worker->host);
     pthread_mutex_lock(&worker->lock);
     worker->closed = true;
     struct vg_virt_hang *hang = g_steal_pointer(&worker->hang);

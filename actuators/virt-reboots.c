@@ -61,14 +61,24 @@ reboots_unref_data(void *data)
     vg_virt_reboots_unref(data);
 }
 
-void
+int
 vg_virt_reboots_listen(vg_virt_reboots *reboots, virConnectPtr connection)
 {
     vg_virt_reboots_ref(reboots);
-    if (virConnectDomainEventRegisterAny(connection, NULL, VIR_DOMAIN_EVENT_ID_REBOOT,
-                                         VIR_DOMAIN_EVENT_CALLBACK(reboots_note), reboots,
-                                         reboots_unref_data) < 0)
+    int id = virConnectDomainEventRegisterAny(connection, NULL, VIR_DOMAIN_EVENT_ID_REBOOT,
+                                              VIR_DOMAIN_EVENT_CALLBACK(reboots_note), reboots,
+                                              reboots_unref_data);
+    if (id < 0)
         vg_virt_reboots_unref(reboots);
+    virResetLastError();
+    return id;
+}
+
+void
+vg_virt_reboots_stop(virConnectPtr connection, int id)
+{
+    if (id >= 0)
+        virConnectDomainEventDeregisterAny(connection, id);
     virResetLastError();
 }
 

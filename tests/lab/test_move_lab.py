@@ -63,6 +63,8 @@ def test_there_and_back(movelab, guest):
         check_there(movelab, target, guest)
         assert hooks(source, guest)[-1] == "prepare" and hooks(target, guest)[-1] == "resume"
         where.reverse()
+        for node in movelab.nodes.values():
+            wait_for(lambda node=node: not links(node))
         used.append({name: resources(node) for name, node in movelab.nodes.items()})
     # Events of a move that waits repeat its state.
     states = [events.next()[2]["state"]]
@@ -83,6 +85,13 @@ def resources(node):
     """Descriptors and threads, once what ends by itself has ended: a move's thread is forgotten when
     the next one begins."""
     return {what: len(os.listdir(f"/proc/{node.daemon.pid()}/{what}")) for what in ("fd", "task")}
+
+
+def links(node):
+    """The connections from its host to another one's libvirt, on port 16509."""
+    with open(f"/proc/{node.daemon.pid()}/net/tcp", encoding="ascii") as file:
+        sockets = [line.split()[2:4] for line in file][1:]
+    return [peer for peer, state in sockets if peer.endswith(f":{16509:04X}") and state == "01"]
 
 
 NOVA = "http://openstack.org/xmlns/libvirt/nova/1.1"
