@@ -4,6 +4,7 @@ import glob
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 
@@ -176,6 +177,35 @@ def test_completion_can_be_read(shell):
         pytest.skip(f"{shell} is not installed")
     name = {"zsh": "_vgpuctl", "fish": "vgpuctl.fish"}[shell]
     subprocess.run([shell, "-n", os.path.join(ROOT, "data", "completion", name)], check=True, timeout=HANG_S)
+
+
+HOSTILE_NAMES = ["alpha", "$(touch made)", "`touch made`", "a b;c", 'x"y', "*"]
+BASH = """
+_init_completion() { words=(%(words)s); cword=$((${#words[@]} - 1)); cur=${words[cword]}; prev=${words[cword - 1]}; split=false; }
+_filedir() { :; }
+compopt() { :; }
+source %(root)s/data/completion/vgpuctl
+_vgpuctl
+printf '%%s\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.parametrize("line", ["vm show", "migrate", "vm list --vm", "migrate alpha --to", "context use", "host drain"])
+def test_completion_of_bash_executes_no_name(tmp_path, line):
+    """VMs, hosts and peers choose their names. The shell reads each offered word as the name itself."""
+    (tmp_path / "names").write_text("".join(name + "\n" for name in HOSTILE_NAMES))
+    program = tmp_path / "vgpuctl"
+    program.write_text('#!/bin/sh\ncase " $* " in *" -o name "*) cat names ;; esac\n')
+    program.chmod(0o755)
+
+    def offered(start):
+        script = BASH % {"words": f"{program} {line} {shlex.quote(start)}", "root": ROOT}
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=HANG_S, cwd=tmp_path, check=True)
+        return [word for text in done.stdout.splitlines() for word in shlex.split(text)]
+    assert offered("") == HOSTILE_NAMES
+    assert offered("al") == ["alpha"]
+    assert offered("$") == ["$(touch made)"]
+    assert sorted(os.listdir(tmp_path)) == ["names", "vgpuctl"]
 
 
 def test_completion_of_fish(server):
