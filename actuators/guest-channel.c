@@ -176,22 +176,13 @@ channel_close(struct channel *channel)
     g_clear_pointer(&channel->hello, g_free);
 }
 
-static bool
-channel_host_answers(const struct channel *channel)
-{
-    bool alive = virConnectIsAlive(channel->host->connection) == 1;
-
-    virResetLastError();
-    return alive;
-}
-
 static int
 channel_lost(struct channel *channel, GError **err)
 {
     const char *name = virDomainGetName(channel->domain);
 
     channel->ended = true;
-    if (!channel_host_answers(channel))
+    if (!vg_virt_host_answers(channel->host))
         return vg_error(err, VG_E_UNREACHABLE,
                         "the connection to '%s' was lost during a request to the agent of '%s'",
                         channel->host->uri, name);
@@ -298,7 +289,7 @@ channel_next(struct channel *channel, int64_t silence_ns, struct vg_guest_messag
         int came = channel_receive(channel, err);
         if (came < 0)
             return -1;
-        if (!came && !channel_host_answers(channel))
+        if (!came && !vg_virt_host_answers(channel->host))
             return channel_lost(channel, err);
         /* Check the deadline between pieces, as a guest may send endlessly. */
         if (vg_verb_pause(channel->verb, came ? 0 : CHECK_NS, "the agent in the guest", err) < 0)

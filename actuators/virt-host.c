@@ -79,6 +79,7 @@ vg_virt_host_close(vg_virt_host *host)
         return;
     vg_virt_reboots_stop(host->connection, host->reboots_id);
     virConnectClose(g_steal_pointer(&host->connection));
+    host->is_cut = false;
     virResetLastError();
 }
 
@@ -94,25 +95,44 @@ host_check_waited_for(vg_virt_host *host, GError **err)
 int
 vg_virt_host_connect(vg_virt_host *host, GError **err)
 {
-    if (host->connection && virConnectIsAlive(host->connection) == 1)
+    if (host->connection && !host->is_cut && virConnectIsAlive(host->connection) == 1)
         return host_check_waited_for(host, err);
     vg_virt_host_close(host);
     return host_open(host, err) < 0 ? -1 : host_check_waited_for(host, err);
 }
 
-/* The text of libvirt's last error on this thread, from reading it until failing with it. */
+/* libvirt's last error on this thread, from reading it until failing with it. */
 static _Thread_local char *host_error;
+static _Thread_local bool host_error_is_rpc; /* one daemon of libvirt did not reach another one */
 
 void
 vg_virt_host_read_error(void)
 {
+    const virError *error = virGetLastError();
+
     g_free(host_error);
     host_error = g_strdup(virGetLastErrorMessage());
+    host_error_is_rpc = error && error->domain == VIR_FROM_RPC;
     virResetLastError();
 }
 
+bool
+vg_virt_host_answers(vg_virt_host *host)
+{
+    unsigned long version;
+
+    if (!host->connection || virConnectIsAlive(host->connection) != 1) {
+        virResetLastError();
+        return false;
+    }
+    if (!host->is_cut && virConnectGetLibVersion(host->connection, &version) < 0)
+        host->is_cut = virGetLastErrorDomain() == VIR_FROM_RPC;
+    virResetLastError();
+    return !host->is_cut;
+}
+
 int
-vg_virt_host_fail(const vg_virt_host *host, GError **err, const char *fmt, ...)
+vg_virt_host_fail(vg_virt_host *host, GError **err, const char *fmt, ...)
 {
     g_autofree char *why = g_steal_pointer(&host_error);
     va_list args;
@@ -120,7 +140,8 @@ vg_virt_host_fail(const vg_virt_host *host, GError **err, const char *fmt, ...)
     va_start(args, fmt);
     g_autofree char *text = g_strdup_vprintf(fmt, args);
     va_end(args);
-    bool alive = host->connection && virConnectIsAlive(host->connection) == 1;
+    bool alive = host_error_is_rpc ? vg_virt_host_answers(host)
+                                   : host->connection && virConnectIsAlive(host->connection) == 1;
     virResetLastError();
     return vg_error(err, alive ? VG_E_EXTERNAL : VG_E_UNREACHABLE, "%s on '%s': %s", text,
                     host->uri, why);
@@ -242,8 +263,7 @@ host_check_job(virDomainPtr domain, bool is_paused, int reason, int64_t *ret_cop
 }
 
 static int
-host_check_state(const vg_virt_host *host, virDomainPtr domain, struct vg_domain_look *look,
-                 GError **err)
+host_check_state(vg_virt_host *host, virDomainPtr domain, struct vg_domain_look *look, GError **err)
 {
     int state = VIR_DOMAIN_NOSTATE, reason = 0, persistent = virDomainIsPersistent(domain);
 

@@ -23,6 +23,7 @@ struct vg_virt_host {
     vg_virt_reboots *reboots;    /* the domain's reboots, if they are recorded; may be NULL */
     virConnectPtr connection;    /* NULL if it was lost or not opened yet */
     int reboots_id;              /* the connection's callback for reboots, or -1 */
+    bool is_cut;                 /* the connection is open, but virtproxyd lost virtqemud */
     atomic_int_fast64_t beat_ns; /* CLOCK_MONOTONIC, when libvirt last answered */
     atomic_bool connecting;      /* the thread is in virConnectOpen() */
     atomic_bool given_up;        /* the caller is no longer waiting: make no change, and return */
@@ -46,11 +47,14 @@ void vg_virt_host_despair(vg_virt_host *host, const GError *why);
 
 /* The two parts of vg_virt_host_failed(). */
 void vg_virt_host_read_error(void);
-int vg_virt_host_fail(const vg_virt_host *host, GError **err, const char *fmt, ...)
-    G_GNUC_PRINTF(3, 4);
+int vg_virt_host_fail(vg_virt_host *host, GError **err, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
 
 /* Reopens the connection if it is lost. Every public verb starts with this. */
 int vg_virt_host_connect(vg_virt_host *host, GError **err);
+
+/* Queries libvirt. Returns false if the connection is lost. virtproxyd keeps a client's connection
+ * after virtqemud was restarted, but every call through it fails. */
+bool vg_virt_host_answers(vg_virt_host *host);
 
 /* Closes the connection, if there is one. */
 void vg_virt_host_close(vg_virt_host *host);
