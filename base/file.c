@@ -16,6 +16,18 @@
 
 #define READ_CHUNK 65536
 
+void
+vg_file_reserve_standard(void)
+{
+    static const int modes[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+
+    /* open() returns the lowest number that is free. */
+    for (int fd = 0; fd < (int)G_N_ELEMENTS(modes); fd++) {
+        if (fcntl(fd, F_GETFD) < 0)
+            open("/dev/null", modes[fd]);
+    }
+}
+
 int
 vg_file_read(const char *path, size_t max, char **ret_text, size_t *ret_size, GError **err)
 {

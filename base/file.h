@@ -9,6 +9,10 @@
 
 #include <glib.h>
 
+/* Opens /dev/null for each of the descriptors 0 to 2 that is closed, so that no other file gets its
+ * number. Reads and writes of these fail with EBADF. To be called first in main(). */
+void vg_file_reserve_standard(void);
+
 /* Reads a whole file of at most max bytes; "-" is standard input. The caller frees *ret_text. */
 int vg_file_read(const char *path, size_t max, char **ret_text, size_t *ret_size, GError **err);
 

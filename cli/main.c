@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/printable.h"
 #include "cli/cli.h"
 #include "cli/nearest.h"
@@ -214,6 +215,7 @@ main(int argc, char **argv)
 {
     const int early = count_early_options(argc, argv);
 
+    vg_file_reserve_standard();
     setlocale(LC_CTYPE, "");
     argp_err_exit_status = VG_EXIT_USAGE;
     raise_file_limit();

@@ -289,7 +289,7 @@ online_complete(struct vg_online_args *args, vg_client *client, GError **err)
     }
     if (n > 1) {
         g_clear_error(err);
-        vg_error(err, VG_E_INVALID, "'%s' matches %zu: %s%s", args->object, n, others->str,
+        vg_error(err, VG_E_CONFLICT, "'%s' matches %zu: %s%s", args->object, n, others->str,
                  n > NAMES_MAX ? ", ..." : "");
     }
     if (n != 1)

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "collectors/replay.h"
 #include "daemon/daemon.h"
@@ -211,6 +212,7 @@ main(int argc, char **argv)
     struct args args = {.daemon = {.speed = 1}};
     g_autoptr(GError) error = NULL;
 
+    vg_file_reserve_standard();
     /* Register the error domain before other threads exist. */
     vg_error_quark();
     argp_err_exit_status = 2;

@@ -113,7 +113,7 @@ def test_beginnings(server):
     whole = run("vm", "show", "alpha", where=server).stdout
     for text in ("alp", "ALPHA", ALPHA.upper()):
         assert run("vm", "show", text, where=server).stdout == whole
-    several = run("vm", "show", ALPHA[:8], code=1, where=server).stderr
+    several = run("vm", "show", ALPHA[:8], code=5, where=server).stderr
     assert f"'{ALPHA[:8]}' matches 2" in several and ALPHA in several
     assert "no VM 'omega'" in run("vm", "show", "omega", code=3, where=server).stderr
     # What changes something does not guess.
@@ -223,6 +223,14 @@ def test_completion_of_fish(server):
     assert complete("vgpuctl vm hi") == ["history"]
     assert "alpha" in complete("vgpuctl vm show ")
     assert complete("vgpuctl vm list --no-h") == ["--no-headers"]
+
+
+def test_closed_standard_output(server):
+    """Fails, and no other file gets its number."""
+    for line in ("vm list", "vm show alpha", "host show -o json", "version"):
+        done = subprocess.run(["sh", "-c", f"{vgpuctl.program()} {line} >&-"], capture_output=True, text=True, timeout=HANG_S,
+                              env={**os.environ, "VGPUCTL_SOCKET": server.path}, check=False)
+        assert done.returncode == 1 and "Bad file descriptor" in done.stderr, (line, done)
 
 
 def test_a_matrix_in_a_pipe(tmp_path):
