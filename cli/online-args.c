@@ -121,6 +121,8 @@ parse_verb(struct vg_online_args *args, const char *arg, const struct argp_state
 static void
 parse_argument(struct vg_online_args *args, const char *arg, const struct argp_state *state)
 {
+    if (!arg[0])
+        vg_cli_usage(state, "an argument is empty");
     if (!args->verb && takes_verb(args)) {
         parse_verb(args, arg, state);
         return;

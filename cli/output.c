@@ -162,6 +162,8 @@ output_choose_columns(const struct vg_table *table, GPtrArray *columns, GError *
 {
     g_auto(GStrv) names = g_strsplit(style.columns, ",", 0);
 
+    if (!names[0])
+        return output_refuse_column(table, "", err);
     for (size_t i = 0; names[i]; i++) {
         const char *name = g_strstrip(names[i]);
         size_t at = 0;

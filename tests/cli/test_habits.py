@@ -225,6 +225,11 @@ def test_completion_of_fish(server):
     assert complete("vgpuctl vm list --no-h") == ["--no-headers"]
 
 
+def test_empty_arguments(server):
+    assert "an argument is empty" in run("vm", "show", "", code=2, where=server).stderr
+    assert "unknown column ''; the columns are: VM, " in run("vm", "list", "-c", "", code=1, where=server).stderr
+
+
 def test_closed_standard_output(server):
     """Fails, and no other file gets its number."""
     for line in ("vm list", "vm show alpha", "host show -o json", "version"):
