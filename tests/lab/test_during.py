@@ -12,10 +12,10 @@ import subprocess
 import time
 
 import pytest
-from labdaemon import prefix
+from labdaemon import ask_proxy_on, prefix
 from labhost import BUILD, LAB, lab
 from movelab import has_gpu, remove_guest, run, running_on, start_guest, tell
-from opencl import POCL, ask_proxy, make_film, native, need, need_pocl
+from opencl import POCL, make_film, native, need, need_pocl
 from patience import knows
 from settings import HANG_S
 from unixhttp import wait_for
@@ -94,7 +94,7 @@ class Proxy:
 
     def reserved(self):
         """MiB that it keeps for programs that will come."""
-        return ask_proxy(self.folder / "ask.sock")["sockets"][0]["reserved_bytes"] >> 20
+        return ask_proxy_on("h1", self.folder / "ask.sock")["sockets"][0]["reserved_bytes"] >> 20
 
     def end(self):
         if self.process:

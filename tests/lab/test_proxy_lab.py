@@ -14,7 +14,7 @@ import time
 
 import pytest
 from certs import Authority
-from labdaemon import LabDaemon, prefix
+from labdaemon import LabDaemon, ask_proxy_on, prefix
 from labhost import BUILD, LAB, lab
 from movelab import address, console, remove_guest, start_guest, tell
 from opencl import POCL, SEED, Beside, native, need, need_pocl, told
@@ -401,12 +401,8 @@ class OneOfTwo(Proxy):
         return {"POCL_DEVICES": self.device}
 
     def told(self):
-        """What the VM's socket has, which comes first. A proxy answers only processes that its PID namespace has."""
-        code = "import json, sys; from opencl import ask_proxy; print(json.dumps(ask_proxy(sys.argv[1])))"
-        answer = subprocess.run([*prefix("h1"), "/usr/bin/python3", "-c", code, self.asked], stdout=subprocess.PIPE,
-                                env={**os.environ, "PYTHONPATH": os.path.join(vgpuctl.ROOT, "tests", "lib")},
-                                timeout=HANG_S, check=True)
-        return json.loads(answer.stdout)["sockets"][0]
+        """What the VM's socket has, which comes first."""
+        return ask_proxy_on("h1", self.asked)["sockets"][0]
 
     @contextlib.contextmanager
     def backlogged(self):

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """vgpud inside of a host of tests/lab/lab.sh."""
+import json
 import os
 import re
 import signal
+import subprocess
 
 from labhost import TSAN, lab
 from settings import HANG_S
+from vgpuctl import ROOT
 from vgpud import Daemon
 
 
@@ -13,6 +16,15 @@ def prefix(host):
     """Before a command that is to run there."""
     init = re.search(rf"^{host} init=(\d+)", lab("status").stdout, re.M)[1]
     return ["nsenter", "-t", init, "-m", "-u", "-n", "-i", "-p", "--"]
+
+
+def ask_proxy_on(host, path):
+    """What a proxy on the host reports. It refuses processes outside its PID namespace."""
+    code = "import json, sys; from opencl import ask_proxy; print(json.dumps(ask_proxy(sys.argv[1])))"
+    answer = subprocess.run([*prefix(host), "/usr/bin/python3", "-c", code, path], stdout=subprocess.PIPE,
+                            env={**os.environ, "PYTHONPATH": os.path.join(ROOT, "tests", "lib")},
+                            timeout=HANG_S, check=True)
+    return json.loads(answer.stdout)
 
 
 class LabDaemon(Daemon):
