@@ -181,7 +181,7 @@ cloud_take_document(vg_nova_cloud *cloud, yaml_document_t *document, const char 
     if (verify && (g_ascii_strcasecmp(verify, "false") == 0 || strcmp(verify, "no") == 0))
         return vg_error(err, VG_E_INVALID,
                         "cloud '%s' has verify: %s, but vgpud sends its password only to a server "
-                        "that it has verified; name the CA with cacert",
+                        "that it has verified; specify the CA with cacert",
                         name, verify);
     cloud_take_auth(cloud, document, cloud_member(document, entry, "auth"));
     cloud_take(&cloud->region, document, entry, "region_name");

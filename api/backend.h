@@ -246,7 +246,7 @@ struct vg_backend_plans {
     void (*rate_arrival)(void *data, struct vg_arrival_query *query);
     /* The functions below may block. Makes a plan for this host and all peers with the daemon's
      * policy. The plan has been committed to the journal when this returns. rule: NULL for the
-     * configured rule; VG_E_NOT_FOUND lists the existing rules. free_up: a request to free places
+     * configured rule; VG_E_NOT_FOUND lists the existing rules. free_up: a request to free slots
      * instead, as in model/free-up.h; or NULL. *ret_made_ns: when the same plan was made for the
      * first time. */
     vg_plan *(*make_plan)(void *data, const vg_view *view, const char *rule, const char *free_up,

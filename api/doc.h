@@ -95,7 +95,7 @@ json_object *vg_doc_history_losses(const GArray *losses);
 /* Returns the ids of GPUs in paths; char *. The caller unrefs the list. */
 GPtrArray *vg_doc_gpu_ids(const vg_view *view);
 
-/* Describes the largest profile with a free place. */
+/* Describes the largest profile with a free slot. */
 json_object *vg_doc_gpu_largest(const vg_view *view, const struct vg_gpu_largest *largest);
 
 /* Returns the document of one of these GPUs. */

@@ -176,7 +176,7 @@ access_read_marker(const char *marker, int64_t *ret_before, GError **err)
     if (!text)
         return -1;
     if (!g_str_has_prefix(text, "audit\n") || !vg_parse_int(text + strlen("audit\n"), ret_before))
-        return vg_error(err, VG_E_INVALID, "marker: it is not from the audit");
+        return vg_error(err, VG_E_INVALID, "marker: it is not from the audit log");
     return 0;
 }
 

@@ -120,7 +120,7 @@ http_audit(struct vg_request *request)
 
     request->audited = true;
     if (backend->access->audit(backend->data, &entry, &err) != 0)
-        vg_log_warn_limited("a request is missing from the audit request=%s: %s",
+        vg_log_warn_limited("a request is missing from the audit log request=%s: %s",
                             request->request_id, err->message);
 }
 

@@ -14,7 +14,7 @@
 #define VG_LOG_TAG "api"
 #define BEARER     "Bearer "
 #define NO_CLIENT                                                                                  \
- "this is not a client certificate: its extended key usage lacks TLS client authentication"
+ "this is not a client certificate: its extended key usage does not include TLS clients"
 /* vgpud's own tokens have 49 characters. */
 #define TOKEN_MAX 512
 /* The maximum number of clients with a warning. */

@@ -26,7 +26,7 @@ vg_metrics_add_places(GString *out, const vg_snapshot *snapshot)
 
     vg_metrics_family(
         out, of_gpu, "gauge",
-        "Memory of the largest vGPU profile that has a free place; 0 if no profile has one.");
+        "Memory of the largest vGPU profile that has a free slot; 0 if no profile has one.");
     for (guint i = 0; i < snapshot->hosts->len; i++) {
         const struct vg_snap_host *host = snapshot->hosts->pdata[i];
         for (guint k = 0; k < host->gpus->len; k++) {
@@ -38,7 +38,7 @@ vg_metrics_add_places(GString *out, const vg_snapshot *snapshot)
         }
     }
     vg_metrics_family(out, of_host, "gauge",
-                      "Memory of the largest vGPU profile with a free place on any of the host's "
+                      "Memory of the largest vGPU profile with a free slot on any of the host's "
                       "GPUs; 0 without one.");
     for (guint i = 0; i < snapshot->hosts->len; i++) {
         const struct vg_snap_host *host = snapshot->hosts->pdata[i];

@@ -24,7 +24,7 @@ char *vg_metrics_label(const char *name, const char *text);
 /* Adds a window's figures of OpenCL proxies: struct vg_proxy_use. */
 void vg_metrics_add_proxies(GString *out, const GArray *proxies);
 
-/* Adds the largest vGPU profiles with a free place, of each GPU and host. */
+/* Adds the largest vGPU profiles with a free slot, of each GPU and host. */
 void vg_metrics_add_places(GString *out, const vg_snapshot *snapshot);
 
 #endif

@@ -187,8 +187,8 @@ add_gpu_open(GString *out, const vg_view *view, const GArray *rows)
         bool is_age;
     } families[] = {
         {"vgpud_newest_window_vm_gpu_open_requests",
-         "Requests of the VM that were open at the end of the newest window, with no later request "
-         "finished; absent if unknown.",
+         "Requests of the VM that were open at the end of the newest window, except those that a "
+         "finished request follows; absent if unknown.",
          false},
         {"vgpud_newest_window_vm_gpu_open_oldest_seconds",
          "Age of the VM's oldest open request; absent if unknown.", true},
@@ -430,7 +430,7 @@ add_daemon(GString *out, const struct vg_daemon_stats *stats)
         vg_metrics_single(out, "vgpud_store_free_bytes", "gauge",
                           "Free space in the store's file system.", (double)store->free_bytes);
     vg_metrics_single(out, "vgpud_queue_reports_dropped_total", "counter",
-                      "Reports of collectors that were dropped.", (double)stats->queue_dropped);
+                      "Collector reports that were dropped.", (double)stats->queue_dropped);
     vg_metrics_single(out, "vgpud_queue_high_water", "gauge",
                       "Highest number of reports that have waited in the queue.",
                       (double)stats->queue_high_water);
@@ -503,7 +503,7 @@ add_http(GString *out, const struct vg_http_stats *http)
                       "Requests refused because too many were waiting.",
                       (double)__atomic_load_n(&http->jobs_refused, __ATOMIC_RELAXED));
     vg_metrics_family(out, "vgpud_http_refused_total", "counter",
-                      "Refused connections and requests of clients, by reason.");
+                      "Connections and requests that were refused, by reason.");
     for (int i = 0; i < VG_REFUSED_MAX; i++) {
         g_autofree char *labels = g_strdup_printf("reason=\"%s\"", vg_refused_names[i]);
         vg_metrics_value(out, "vgpud_http_refused_total", labels,

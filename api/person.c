@@ -98,7 +98,7 @@ vg_person_settle(const struct vg_request *request, const char *named, GError **e
 
     if (identity->role == VG_ROLE_PEER && !person) {
         vg_error(err, VG_E_DENIED,
-                 "'%s' is a peer, which acts only for a person: name one in on_behalf_of",
+                 "'%s' is a peer, which acts only for a person: specify the person in on_behalf_of",
                  identity->name);
         return NULL;
     }

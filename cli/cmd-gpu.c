@@ -67,7 +67,7 @@ static const struct vg_column type_columns[] = {
 };
 
 static const struct vg_column assigned_columns[] = {
-    {"GIVEN TO", "vm.name", VG_CELL_NAME, false},
+    {"ASSIGNED TO", "vm.name", VG_CELL_NAME, false},
     {"DEVICE", "kind", VG_CELL_TEXT, false},
     {"ADDRESS", "address", VG_CELL_TEXT, false},
     {"TYPE", "type", VG_CELL_TEXT, false},

@@ -80,7 +80,7 @@ static const struct vg_column cpu_columns[] = {
     {"VMS %", "vms", VG_CELL_PERCENT, false},       {"HOST %", "host", VG_CELL_PERCENT, false},
     {"IDLE %", "idle", VG_CELL_PERCENT, false},     {"STOLEN %", "steal", VG_CELL_PERCENT, false},
     {"VMS WAIT", "vm_waits", VG_CELL_SHARE, false}, {"ALL WAIT", "waits", VG_CELL_SHARE, true},
-    {"RAN HERE %", "ran", VG_CELL_TEXT, false},     {"KEPT HERE", "pinned", VG_CELL_TEXT, false},
+    {"RAN HERE %", "ran", VG_CELL_TEXT, false},     {"PINNED HERE", "pinned", VG_CELL_TEXT, false},
 };
 
 static const struct vg_column cmd_host_node_columns[] = {

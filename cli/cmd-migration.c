@@ -34,8 +34,8 @@ struct migration_args {
 static const struct vg_column list_columns[] = {
     {"MOVE", "id", VG_CELL_TEXT, false},     {"VM", "vm", VG_CELL_NAME, false},
     {"FROM", "from", VG_CELL_TEXT, false},   {"TO", "to", VG_CELL_TEXT, false},
-    {"STATE", "words", VG_CELL_TEXT, false}, {"ASKED (UTC)", "asked", VG_CELL_TIME, false},
-    {"TOOK", "took", VG_CELL_TEXT, true},    {"STOOD STILL", "stood", VG_CELL_TEXT, true},
+    {"STATE", "words", VG_CELL_TEXT, false}, {"REQUESTED (UTC)", "asked", VG_CELL_TIME, false},
+    {"TOOK", "took", VG_CELL_TEXT, true},    {"PAUSED", "stood", VG_CELL_TEXT, true},
     {"UUID", "uuid", VG_CELL_TEXT, true},    {"CAUSE", "cause", VG_CELL_TEXT, true},
 };
 

@@ -34,7 +34,7 @@ static const struct argp_option options[] = {
     {"explain", KEY_EXPLAIN, "VM", 0, "explain the reasons for and against each host for this VM",
      4},
     {"free-up", KEY_FREE_UP, "TYPE[:N]", 0,
-     "plan the cheapest moves that free N places of a vGPU type on one host; nova: for its newest "
+     "plan the cheapest moves that free N slots of a vGPU type on one host; nova: for its newest "
      "request that found no host",
      4},
     {"commands", KEY_COMMANDS, NULL, 0, "also print the equivalent virsh and openstack commands",

@@ -46,7 +46,7 @@ static const struct vg_column proxy_columns[] = {
     {"DEVICE", "device", VG_CELL_TEXT, true},
     {"LACKED s", "lacked_ns", VG_CELL_SECONDS, true},
     {"SOCKET", "socket", VG_CELL_TEXT, false},
-    {"TOLD", "guest_text", VG_CELL_TEXT, false},
+    {"NOTIFIED", "guest_text", VG_CELL_TEXT, false},
 };
 
 static int64_t
@@ -183,7 +183,7 @@ static const struct vg_column move_columns[] = {
     {"PROGRAM", "comm", VG_CELL_NAME, false},
     {"STATE", "state", VG_CELL_TEXT, false},
     {"AT", "at", VG_CELL_TEXT, false},
-    {"STOOD STILL ms", "stop_ns", VG_CELL_MILLISECONDS, false},
+    {"PAUSED ms", "stop_ns", VG_CELL_MILLISECONDS, false},
     {"WHY", "why", VG_CELL_TEXT, true},
 };
 

@@ -318,7 +318,7 @@ warn_of_limits(const struct vg_gpusched_result *result)
     if (waiting > VG_GPU_OPEN_REQUESTS_MAX)
         fprintf(stderr,
                 "vgpuctl: warning: up to %" G_GUINT64_FORMAT " requests wait at a time, but an "
-                "analysis of the trace keeps only %d of them\n",
+                "analysis of the trace stores only %d of them\n",
                 waiting, VG_GPU_OPEN_REQUESTS_MAX);
 }
 

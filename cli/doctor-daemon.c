@@ -289,7 +289,7 @@ doctor_add_store(json_object *checks, json_object *host, json_object *part, cons
                   is_short      ? look
                   : dropped > 0 ? LAST_WORDS
                                 : NULL,
-                  "%s in %s, %s free%s; it keeps windows for %" PRId64 " days, minutes for "
+                  "%s in %s, %s free%s; it retains windows for %" PRId64 " days, minutes for "
                   "%" PRId64 ", hours for %" PRId64 "; %.0f errors, %.0f windows lost",
                   size, *directory ? directory : "?", left,
                   is_short ? ", which is little (reduce raw_days in [store] of vgpud.conf to "

@@ -101,9 +101,9 @@ const struct vg_glossary_entry vg_glossary[] = {
     {"paper-threshold", "The rule of Belkhiri and Dagenais (2024): a CPU-intensive VM that is "
                         "preempted more often than a threshold moves to the host with the most "
                         "GPU-intensive VMs."},
-    {"reader", "The role that may see everything except tokens and the audit."},
+    {"reader", "The role that may see everything except tokens and the audit log."},
     {"operator", "The role that may also request plans and actions."},
-    {"admin", "The role that may also create and revoke tokens, and read the audit."},
+    {"admin", "The role that may also create and revoke tokens, and read the audit log."},
     {"token",
      "A secret that identifies a client on the network; it has a name, a role, and optionally an "
      "expiry date."},

@@ -26,7 +26,7 @@ static const struct vg_column step_columns[] = {
 static const char *const step_does[][3] = {
     {"look", "queries both hosts' libvirt about the VM",
      "queries this host's libvirt about the VM"},
-    {"precheck", "asks both hosts' libvirt and the guest whether the VM can move",
+    {"precheck", "checks with both hosts' libvirt and the guest that the VM can move",
      "checks with nova whether the move is possible"},
     {"reserve", "reserves GPUs on the other host", NULL},
     {"quiesce", "makes the guest release its GPUs", NULL},
@@ -165,8 +165,8 @@ move_check_add_standstill(GString *text, json_object *check)
         g_autofree char *time = vg_move_text_seconds((int64_t)(s * 1e9));
         if (vg_output_member(check, "gpu_during"))
             vg_printable_append_line(text,
-                                     "Programs that continue there are expected to be paused "
-                                     "for at most %s, to switch there and back.",
+                                     "To switch to this proxy and back, programs are expected to "
+                                     "be paused for at most %s.",
                                      time);
         else
             vg_printable_append_line(text,

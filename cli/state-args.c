@@ -13,8 +13,7 @@ enum { KEY_STATE = 0x300, KEY_RULE, KEY_CONFIG };
 
 static const struct argp_option options[] = {
     {"state", KEY_STATE, "FILE", 0, "saved snapshot, one for each host; - is standard input", 1},
-    {"rule", KEY_RULE, "RULE", 0,
-     "rule that makes the plan: complement (default) or paper-threshold", 2},
+    {"rule", KEY_RULE, "RULE", 0, "planning rule: complement (default) or paper-threshold", 2},
     {"config", KEY_CONFIG, "FILE", 0, "file with thresholds and costs; see vgpud-policy(7)", 2},
     {"output", 'o', "FORMAT", 0, "table (default), wide, name, json, yaml or csv", 3},
     {0},

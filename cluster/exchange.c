@@ -40,12 +40,13 @@ exchange_add_token(struct vg_exchange *exchange, const char *path, GError **err)
     g_autoptr(GError) bad = NULL;
 
     if (!g_file_get_contents(path, &text, NULL, &bad))
-        return vg_error(err, VG_E_IO, "cannot read its token_file: %s", bad->message);
+        return vg_error(err, VG_E_IO, "cannot read the peer's token_file: %s", bad->message);
     if (!vg_token_text_is_good(g_strstrip(text)))
-        return vg_error(err, VG_E_INVALID,
-                        "its token_file '%s' contains no token; it must be one line, as `vgpuctl "
-                        "token create` prints it",
-                        path);
+        return vg_error(
+            err, VG_E_INVALID,
+            "the peer's token_file '%s' contains no token; it must be one line, as `vgpuctl "
+            "token create` prints it",
+            path);
     g_autofree char *header = g_strconcat("Authorization: Bearer ", text, NULL);
     exchange->headers = curl_slist_append(exchange->headers, header);
     return 0;
@@ -207,7 +208,7 @@ exchange_curl_error(struct vg_exchange *exchange, CURLcode code, GError **err)
     case CURLE_SSL_CONNECT_ERROR:
         return vg_error(err, VG_E_UNREACHABLE, "cannot start TLS: %s", words);
     case CURLE_SSL_CACERT_BADFILE:
-        return vg_error(err, VG_E_UNREACHABLE, "cannot read its cacert: %s", words);
+        return vg_error(err, VG_E_UNREACHABLE, "cannot read the file in cacert: %s", words);
     case CURLE_SSL_CERTPROBLEM:
         return vg_error(
             err, VG_E_UNREACHABLE,

@@ -89,9 +89,9 @@ proof_settle(const vg_peers *peers, struct peer *peer, bool given, const struct 
     if (g_strcmp0(info->host, peers->own_host) == 0)
         info->host_reason = g_strdup_printf("this host itself has the name '%s'", info->host);
     else if (given && claim->second && (!peer->member || claim->first->member))
-        info->host_reason =
-            g_strdup_printf("peers '%s' and '%s' both prove that their host is '%s'",
-                            claim->first->info->name, claim->second->info->name, info->host);
+        info->host_reason = g_strdup_printf(
+            "the configuration or certificates of peers '%s' and '%s' both prove the name '%s'",
+            claim->first->info->name, claim->second->info->name, info->host);
     else if (claim && claim->first != peer)
         info->host_reason = g_strdup_printf(
             "it reports the host name '%s', but '%s' proves that this is its own host", info->host,

@@ -41,7 +41,7 @@ peer_new(const struct vg_peer_options *options, bool member)
     else
         peer->info->libvirt_reason =
             g_strdup(own[7] ? own[7]
-                            : "its vgpud has not answered yet, so its certificate has not proved "
+                            : "its vgpud has not answered yet, so its certificate has not shown "
                               "that it is the host in its url");
     return peer;
 }

@@ -195,7 +195,7 @@ open_one(const char *path, vg_aliases *aliases, GError **err)
     if (recordings->len == 1)
         return g_ptr_array_steal_index(recordings, 0);
     vg_error(err, VG_E_INVALID,
-             "'%s' contains %u recordings without a common clock; name one of them", path,
+             "'%s' contains %u recordings without a common clock; specify one of them", path,
              recordings->len);
     return NULL;
 }

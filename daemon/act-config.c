@@ -20,7 +20,7 @@ static const struct vg_conf_key vg_act_keys[VG_ACT_N_KEYS] = {
     {"policy", "act_window", VG_CONF_STRING, AT(act_window), "", 0, 1000, NULL,
      "Local times when automatic moves may start, such as Mo-Fr 22:00-05:00; empty for any time."},
     {"policy", "act_moves", VG_CONF_INT, AT(act_moves), "2", 1, 1000, NULL,
-     "Maximum number of concurrent moves in the cluster, if vgpud starts one automatically."},
+     "Maximum number of concurrent moves in the cluster; only automatic moves wait for it."},
     {"policy", "act_moves_per_host", VG_CONF_INT, AT(act_moves_per_host), "1", 1, 1000, NULL,
      "Maximum number of these moves that involve the same host."},
     {"policy", "act_moves_per_target", VG_CONF_INT, AT(act_moves_per_target), "1", 1, 1000, NULL,

@@ -69,7 +69,7 @@ store_status(vg_daemon_backend *backend)
     }
     struct vg_part_status *part = vg_part_status_new(
         "store", "failed", false,
-        g_strdup_printf("%s; %" PRIu64 " windows wait in memory, %" PRIu64 " were dropped",
+        g_strdup_printf("%s; %" PRIu64 " windows are waiting in memory, %" PRIu64 " were dropped",
                         health.reason, health.pending, health.dropped));
     part->trouble = health.trouble;
     return part;

@@ -236,7 +236,7 @@ blocker_row_fits(const struct blocker_row *row, const xmlNode *node)
 }
 
 static const char blocker_advice[] =
-    "; remove it, or name it in a [gpu NAME] section if it should move with the VM";
+    "; remove it, or add a group [gpu NAME] for it if it should move with the VM";
 
 /* Describes a blocker for an unknown version. */
 static char *

@@ -282,7 +282,7 @@ vg_vulkan_xml_check(const char *xml, GError **err)
     else if (!vg_xml_attribute_is(vg_xml_child(memory, "source"), "type", "memfd") ||
              !vg_xml_attribute_is(vg_xml_child(memory, "access"), "mode", "shared"))
         lacks = "shared memfd memory";
-    return lacks ? vg_error(err, VG_E_EXTERNAL, "libvirt did not keep %s", lacks) : 0;
+    return lacks ? vg_error(err, VG_E_EXTERNAL, "libvirt dropped %s", lacks) : 0;
 }
 
 /* ---- the note ---- */

@@ -10,7 +10,7 @@
 
 #define DIGITS "0123456789"
 
-/* Finds the colon before the number of places. Returns NULL if the text has no such number. */
+/* Finds the colon before the number of slots. Returns NULL if the text has no such number. */
 static const char *
 free_up_find_number(const char *text)
 {
@@ -35,7 +35,7 @@ vg_free_up_parse(const char *text, char **ret_type, int64_t *ret_n, GError **err
             "'%.40s' does not name a vGPU type; the form is TYPE or TYPE:N, with at most %d bytes",
             text, VG_FREE_UP_TEXT_MAX);
     if (colon && !g_ascii_string_to_signed(colon + 1, 10, 1, VG_FREE_UP_MAX, &n, NULL))
-        return vg_error(err, VG_E_INVALID, "'%s': the number of places must be 1 to %d", text,
+        return vg_error(err, VG_E_INVALID, "'%s': the number of slots must be 1 to %d", text,
                         VG_FREE_UP_MAX);
     *ret_type = g_strndup(text, length);
     *ret_n = n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A request to free places for vGPUs, as text: "TYPE", "TYPE:N", or "nova" for the newest request
+ * A request to free slots for vGPUs, as text: "TYPE", "TYPE:N", or "nova" for the newest request
  * of nova that found no host. A whole GPU has its PCI ID as type: "10de:2331", "10de:2331:2".
  */
 #ifndef VG_MODEL_FREE_UP_H
@@ -13,7 +13,7 @@
 #define VG_FREE_UP_RULE "free-up"
 #define VG_FREE_UP_NOVA "nova"
 
-/* Maximum number of places, which is also the maximum number of GPUs in a request of nova. */
+/* Maximum number of slots, which is also the maximum number of GPUs in a request of nova. */
 #define VG_FREE_UP_MAX 64
 
 /* Maximum length of the text in bytes. */

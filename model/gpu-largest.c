@@ -10,7 +10,7 @@
 
 const char *const vg_gpu_largest_names[] = {"unknown", "none", "free"};
 
-/* Adds a profile with a free place. */
+/* Adds a profile with a free slot. */
 static void
 largest_add(struct vg_gpu_largest *largest, const char *type, int64_t bytes)
 {

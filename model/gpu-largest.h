@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The largest vGPU profile with a free place on a GPU or host. It shows how fragmented the GPU or
+ * The largest vGPU profile with a free slot on a GPU or host. It shows how fragmented the GPU or
  * host is. Pure; any thread.
  */
 #ifndef VG_MODEL_GPU_LARGEST_H
@@ -9,8 +9,8 @@
 #include "model/snapshot.h"
 
 enum vg_gpu_largest_state {
-    VG_GPU_LARGEST_UNKNOWN, /* several profiles have free places, and a size is unknown */
-    VG_GPU_LARGEST_NONE,    /* no place is free */
+    VG_GPU_LARGEST_UNKNOWN, /* several profiles have free slots, and a size is unknown */
+    VG_GPU_LARGEST_NONE,    /* no slot is free */
     VG_GPU_LARGEST_FREE
 };
 

@@ -89,7 +89,7 @@ part_find_owner(const struct part_list *list, struct vg_gpu_part *part)
 
     if (vm)
         part_set(part, VG_GPU_PART_USED,
-                 g_strdup_printf("given to VM '%s'%s", vm->name,
+                 g_strdup_printf("assigned to VM '%s'%s", vm->name,
                                  vm->state == VG_DOMAIN_SHUTOFF ? ", which is not running" : ""));
     else if (part_is_taken(list->taken, part->address))
         part_set(part, VG_GPU_PART_RESERVED, g_strdup("reserved for a VM that is being moved"));

@@ -129,7 +129,7 @@ struct vg_plan {
     char *input_hash;  /* vg_snapshot_hash() */
     char *config_hash; /* SHA-256 of the configuration's dump */
     char *rule;
-    char *free_up; /* "TYPE:N", the places that the plan frees on one host; otherwise NULL */
+    char *free_up; /* "TYPE:N", the slots that the plan frees on one host; otherwise NULL */
     enum vg_plan_verdict verdict;
     GPtrArray *actions;      /* struct vg_plan_action, in order of execution */
     GPtrArray *proxies;      /* struct vg_plan_proxy_action, to be executed before the actions */

@@ -244,7 +244,7 @@ libvirt_detach(struct mover_move *move, struct mover_outcome *ret, GError **err)
 
     if (!host || vg_virt_detach(host, move->record->uuid, move->record->devices, &limits, err) < 0)
         return -1;
-    ret->text = g_strdup("the guest has released them");
+    ret->text = g_strdup("unplugged");
     return 0;
 }
 
@@ -263,7 +263,7 @@ libvirt_attach(struct mover_move *move, bool is_target, struct mover_outcome *re
         if (vg_virt_attach(host, record->uuid, device, xml, &limits, err) < 0)
             return -1;
     }
-    ret->text = g_strdup("the VM has them");
+    ret->text = g_strdup("plugged in");
     return 0;
 }
 
@@ -417,7 +417,7 @@ libvirt_describe(const struct mover_move *move, enum vg_move_verb verb)
     case VG_MOVE_ATTACH:
         return g_strdup_printf("libvirt on '%s': plug in %s", record->to, gpus);
     case VG_MOVE_RESUME:
-        return g_strdup_printf("the guest on '%s': resume use of %s", record->to, gpus);
+        return g_strdup_printf("the guest on '%s': resume with %s", record->to, gpus);
     case VG_MOVE_VERIFY:
         return g_strdup_printf("libvirt on '%s' and '%s': verify the result", record->from,
                                record->to);
@@ -426,7 +426,7 @@ libvirt_describe(const struct mover_move *move, enum vg_move_verb verb)
     case VG_MOVE_REATTACH:
         return g_strdup_printf("libvirt on '%s': plug in %s again", record->from, gpus);
     case VG_MOVE_REVIVE:
-        return g_strdup_printf("the guest on '%s': resume use of %s again", record->from, gpus);
+        return g_strdup_printf("the guest on '%s': resume with %s again", record->from, gpus);
     case VG_MOVE_TIDY:
         return g_strdup_printf("libvirt on '%s' and '%s': verify the VM's definition", record->from,
                                record->to);

@@ -171,8 +171,8 @@ look_report_waiting(struct mover_move *move, const struct mover_views *views, co
     const bool stands = views->source_known && views->source.place == VG_DOMAIN_STILL;
     g_autofree char *command = mover_command(move, false, "resume");
     g_autofree char *paused =
-        stands ? g_strdup_printf("; the VM stays paused because it may be running there: if it "
-                                 "certainly is not, %s resumes it",
+        stands ? g_strdup_printf("; the VM stays paused because it may be running there; if you "
+                                 "are certain that it is not, %s resumes it",
                                  command)
                : g_strdup("");
     g_autofree char *text = g_strdup_printf(

@@ -225,7 +225,7 @@ arrival_find_gpus(const struct vg_arrival *arrival, const struct vg_snap_host *h
 }
 
 /* Returns how well the GPU suits gpu_placement, from 0 to 1. When packing, a GPU in use with few
- * free places is best; otherwise, an idle one. */
+ * free slots is best; otherwise, an idle one. */
 static double
 arrival_fit(const struct vg_card_offer *offer, bool packs)
 {

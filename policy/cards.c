@@ -75,7 +75,7 @@ cards_count_start(struct vg_card *card, const struct vg_snap_host *host,
     }
 }
 
-/* Returns whether the GPU has vGPUs of one type and free places of another. */
+/* Returns whether the GPU has vGPUs of one type and free slots of another. */
 static bool
 cards_seem_mixed(const struct vg_card *card)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The places of a GPU, inside the policy only: how many vGPUs (or whole GPUs) of a type it can give
+ * The slots of a GPU, inside the policy only: how many vGPUs (or whole GPUs) of a type it can give
  * after the planned moves.
  *
- * A place is the capacity for a vGPU or MIG instance. The snapshot has the places that are free
- * now. This module counts the places that VMs take and leave, according to these rules:
+ * A slot is the capacity for a vGPU or MIG instance. The snapshot has the slots that are free
+ * now. This module counts the slots that VMs take and leave, according to these rules:
  * - A homogeneous GPU gives one type at a time. When the last vGPU of a type has left, it gives as
  *   many of another as its memory has room for, or one if the memory of either is unknown.
- * - A mixed GPU gives several types. A vGPU takes a place of each type, and its own memory. If the
+ * - A mixed GPU gives several types. A vGPU takes a slot of each type, and its own memory. If the
  *   memory of either is unknown, the plan gives it vGPUs of one type only.
  * - A GPU whose rule is unknown counts as homogeneous, unless it has vGPUs of one type and free
- *   places of another.
+ *   slots of another.
  * Types have numbers, which the caller gives. One thread at a time.
  */
 #ifndef VG_POLICY_CARDS_H
@@ -72,7 +72,7 @@ bool vg_card_is_used(const struct vg_card *card);
 /* The choice among the target's GPUs. The loss decides first. */
 enum vg_card_choice {
     VG_CARD_SPREAD, /* smallest loss, then the smallest load */
-    VG_CARD_PACK,   /* smallest loss, then a GPU in use, then the fewest free places */
+    VG_CARD_PACK,   /* smallest loss, then a GPU in use, then the fewest free slots */
     VG_CARD_WORST,  /* largest loss, then the largest load, because the target chooses */
 };
 

@@ -148,7 +148,7 @@ vg_drift_check_proxy(const vg_snapshot *snapshot, const vg_plan *plan,
         (!to || !to->vm || to_proxy->problem || g_strcmp0(to_proxy->gpu, action->to_gpu) != 0 ||
          !vg_vm_is(to->vm, action->vm, uuid)))
         return vg_error(err, VG_E_CONFLICT,
-                        "the proxy at %s of host '%s' has changed since plan '%s' was made%s",
+                        "the proxy at %s on host '%s' has changed since plan '%s' was made%s",
                         action->to, action->to_host, plan->id, again);
     return 0;
 }

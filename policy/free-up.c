@@ -44,13 +44,13 @@ free_up_describe(const vg_cluster *cluster, const struct free_up_want *want,
         g_string_append_printf(
             text,
             "VM '%s' leaves GPU '%s', so that host '%s' can have %" PRId64
-            " free place%s of type '%s'. Host '%s' has a place of type '%s' for the VM.",
+            " free slot%s of type '%s'. Host '%s' has a slot of type '%s' for the VM.",
             vm, move->fit.devices[0].device, host, want->n, free_up_plural(want->n), want->name, to,
             types);
     else
         g_string_append_printf(text,
                                "VM '%s' makes space on host '%s' for a VM that leaves host '%s'. "
-                               "Host '%s' has a place of type '%s' for the VM.",
+                               "Host '%s' has a slot of type '%s' for the VM.",
                                vm, cluster->hosts[move->from].host->name, host, to, types);
     if (step == 0)
         g_string_append_printf(text, " The plan costs %.3f cores", group->cost);
@@ -73,7 +73,7 @@ free_up_commit(vg_cluster *cluster, const struct free_up_want *want,
         action->group = 1;
     }
     plan->verdict = VG_PLAN_CHANGES;
-    vg_plan_add_note(plan, "the plan does not reserve the places that it frees");
+    vg_plan_add_note(plan, "the plan does not reserve the slots that it frees");
 }
 
 /* ---- why not ---- */
@@ -140,7 +140,7 @@ free_up_report_vm(const vg_cluster *cluster, size_t vm, unsigned *checked, vg_pl
     }
 }
 
-/* Explains for each host with GPUs of the type why the places cannot be freed there. */
+/* Explains for each host with GPUs of the type why the slots cannot be freed there. */
 static void
 free_up_report_hosts(const vg_cluster *cluster, const struct free_up_want *want, vg_plan *plan)
 {
@@ -164,13 +164,13 @@ free_up_report_hosts(const vg_cluster *cluster, const struct free_up_want *want,
         }
         if (!has_vms)
             vg_plan_add_why(plan,
-                            "host '%s' has no %" PRId64 " place%s of type '%s', even "
+                            "host '%s' has no %" PRId64 " slot%s of type '%s', even "
                             "without VMs",
                             host->host->name, want->n, free_up_plural(want->n), want->name);
     }
 }
 
-/* Finds a host that has the places now. */
+/* Finds a host that has the slots now. */
 static const struct vg_host_state *
 free_up_find_free(const vg_cluster *cluster, const struct free_up_want *want)
 {
@@ -198,7 +198,7 @@ vg_rule_free_up(vg_cluster *cluster, const char *type, int64_t n, vg_plan *plan)
 
     plan->verdict = host ? VG_PLAN_NOTHING_TO_DO : VG_PLAN_INFEASIBLE;
     if (host) {
-        vg_plan_add_why(plan, "host '%s' already has %" PRId64 " free place%s of type '%s'",
+        vg_plan_add_why(plan, "host '%s' already has %" PRId64 " free slot%s of type '%s'",
                         host->host->name, n, free_up_plural(n), type);
         return;
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rule that frees places for vGPUs when an operator or nova requires them; inside the policy
+ * The rule that frees slots for vGPUs when an operator or nova requires them; inside the policy
  * only.
  *
- * It finds the group of moves with the lowest price after which one host has N free places of a
+ * It finds the group of moves with the lowest price after which one host has N free slots of a
  * type. The price is the cost of the moves in cores, plus the additional cores and engines that are
  * lost afterwards. Thresholds, minimum gains and the limits of other plans do not apply. A group
  * has at most VG_GROUP_MAX moves.
@@ -20,7 +20,7 @@
 #include "policy/rule.h"
 #include "policy/search.h"
 
-/* The places that are required on one host. */
+/* The slots that are required on one host. */
 struct free_up_want {
     const char *name;
     size_t type; /* vg_card_type_of() */
@@ -29,13 +29,13 @@ struct free_up_want {
 };
 
 struct free_up_group {
-    size_t host; /* where the places are free afterwards */
+    size_t host; /* where the slots are free afterwards */
     size_t n;
     struct vg_move moves[VG_GROUP_MAX]; /* in the order of execution */
     double cost, gain;                  /* cores */
 };
 
-/* Counts the places of these GPUs, up to want->n. */
+/* Counts the slots of these GPUs, up to want->n. */
 int64_t free_up_count(const struct vg_card *cards, size_t n_gpus, const struct free_up_want *want);
 
 /* Returns whether a host has a GPU that ever gives this type. */

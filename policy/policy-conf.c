@@ -53,8 +53,7 @@ const struct vg_conf_key vg_policy_keys[] = {
     {"score", "alternating_windows", VG_CONF_INT, AT(score.alternating_windows), "30", 2,
      VG_SCORE_WINDOWS_MAX, NULL, "Windows needed before a VM can count as alternating."},
 
-    {"policy", "rule", VG_CONF_ENUM, AT(rule), "complement", 0, 0, vg_rule_names,
-     "Rule that makes plans."},
+    {"policy", "rule", VG_CONF_ENUM, AT(rule), "complement", 0, 0, vg_rule_names, "Planning rule."},
     {"policy", "contention_threshold", VG_CONF_DOUBLE, AT(contention_threshold), "0.05", 0, 1000,
      NULL, "Lost cores (or GPU engines) at or above which a host counts as contended."},
     {"policy", "hold", VG_CONF_DURATION, AT(hold_ns), "30s", 0, 86400, NULL,

@@ -29,7 +29,7 @@
 vg_plan *vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_config *config,
                         enum vg_rule_id rule, GError **err);
 
-/* Makes a plan whose moves free places for vGPUs on one host. request: see model/free-up.h, except
+/* Makes a plan whose moves free slots for vGPUs on one host. request: see model/free-up.h, except
  * "nova". Also fails with VG_E_INVALID if the request is wrong. */
 vg_plan *vg_policy_plan_free_up(const vg_snapshot *snapshot, const struct vg_policy_config *config,
                                 const char *request, GError **err);

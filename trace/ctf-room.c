@@ -60,6 +60,7 @@ vg_ctf_check_room(const struct vg_ctf_tree *tree, GError **err)
     return vg_error(err, VG_E_INVALID,
                     "reading %" G_GUINT64_FORMAT " stream files needs %" G_GUINT64_FORMAT
                     " file descriptors, but the limit of this process is %" G_GUINT64_FORMAT
-                    ": raise the limit (`ulimit -n %" G_GUINT64_FORMAT "`), or name fewer traces",
+                    ": raise the limit (`ulimit -n %" G_GUINT64_FORMAT
+                    "`), or specify fewer traces",
                     streams, need, (guint64)limit.rlim_cur, need);
 }

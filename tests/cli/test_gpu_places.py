@@ -225,7 +225,7 @@ def test_one_move_frees_a_place(tmp_path):
 
 def test_places_that_are_free_or_cannot_be_freed(tmp_path):
     plan = free_up(case("consolidate"), tmp_path, "12Q")
-    assert (plan["verdict"], plan["why"]) == ("nothing-to-do", ["host 'b' already has 1 free place of type '12Q'"])
+    assert (plan["verdict"], plan["why"]) == ("nothing-to-do", ["host 'b' already has 1 free slot of type '12Q'"])
     plan = free_up(case("consolidate"), tmp_path, "48Q")
     assert (plan["verdict"], plan["why"]) == ("infeasible", ["no GPU in the cluster offers type '48Q'; the offered "
                                                              "types are '12Q', '24Q'"])
@@ -273,8 +273,8 @@ def test_a_vm_makes_room_for_the_one_that_leaves(tmp_path):
 
 
 @pytest.mark.parametrize("options, words", [
-    (["--free-up", "24Q:0"], "the number of places must be 1 to 64"),
-    (["--free-up", "24Q:65"], "the number of places must be 1 to 64"),
+    (["--free-up", "24Q:0"], "the number of slots must be 1 to 64"),
+    (["--free-up", "24Q:65"], "the number of slots must be 1 to 64"),
     (["--free-up", ":2"], "does not name a vGPU type"),
     (["--free-up", "x" * 256], "does not name a vGPU type"),
     (["--free-up", "24Q", "--rule", "complement"], "--rule does not apply"),

@@ -130,7 +130,7 @@ def test_what_libvirt_does_not_keep_is_taken_back(tmp_path):
         would = post(daemon, {"enabled": True, "dry_run": True}, 200)
         assert would["changed"] and "+     <acceleration accel3d='yes'/>" in would["changes"]
         assert would["hostmem_bytes"] == 4 << 30 and would["running"]
-        assert "libvirt did not keep <qemu:override>" in post(daemon, {"enabled": True}, 502)["detail"]
+        assert "libvirt dropped <qemu:override>" in post(daemon, {"enabled": True}, 502)["detail"]
         # What would be changed is the same again, so that nothing was.
         assert post(daemon, {"enabled": True, "dry_run": True}, 200) == would
         # Its domain has none, as no one of QEMU's.

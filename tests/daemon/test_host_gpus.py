@@ -155,7 +155,7 @@ def test_mdevs_made_before(node, daemon):
     assert told["0000:41:00.0"][1] == "divided"
     assert pick(uri, devices=[wanted("mdev", "nvidia-230")]) == [MDEV % 2]
     shown = vgpuctl(running, "gpu", "show", "0000:41:00.0")
-    assert "given to VM 'vm-1'" in shown and "it exists and is not in use" in shown
+    assert "assigned to VM 'vm-1'" in shown and "it exists and is not in use" in shown
 
 
 def test_reserved_for_a_vm_that_comes(node, daemon):
@@ -266,7 +266,7 @@ def test_vf_of_vendor_driver(node, root, tmp_path):
     assert (gpu["kind"], gpu["type"]) == ("pci", "nvidia-1153")
     assert pick(*args, devices=[wanted("pci", "nvidia-1153", managed="no")]) == ["0000:41:00.7"]
     last = verb(*args, "pick", "0000:41:00.7", devices=[wanted("pci", "nvidia-1153", managed="no")])
-    assert "0000:41:00.4: given to VM 'vm-1'" in last["error"]
+    assert "0000:41:00.4: assigned to VM 'vm-1'" in last["error"]
     assert "0000:41:00.5: no vGPU yet" in last["error"] and "0000:41:00.6" not in last["error"]
 
 
@@ -337,9 +337,9 @@ def test_places_for_a_request_of_nova_without_a_host(node, daemon):
     assert not places(running, 3, "nvidia-230")[0]
     status, answer = plan()
     assert status == 201 and (answer["rule"], answer["free_up"]) == ("free-up", "nvidia-230:3")
-    assert answer["verdict"] == "infeasible" and "3 places of type 'nvidia-230'" in answer["why"][0]
+    assert answer["verdict"] == "infeasible" and "3 slots of type 'nvidia-230'" in answer["why"][0]
     table = vgpuctl(running, "placement", "--dry-run", "--free-up", "nvidia-230")
-    assert "already has 1 free place of type 'nvidia-230'" in table
+    assert "already has 1 free slot of type 'nvidia-230'" in table
 
 
 def metrics_of(daemon):

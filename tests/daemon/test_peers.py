@@ -503,7 +503,7 @@ def test_no_token(tmp_path, players):
         (tmp_path / "token").write_text("no token\n")
         assert "contains no token" in named(planned(daemon), "p0")
         (tmp_path / "token").unlink()
-        assert "cannot read its token_file" in named(planned(daemon), "p0")
+        assert "cannot read the peer's token_file" in named(planned(daemon), "p0")
         (tmp_path / "token").write_text("another\n")
         assert not any("'p0'" in note for note in planned(daemon)["notes"])
         daemon.stop()

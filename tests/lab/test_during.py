@@ -291,7 +291,7 @@ def test_frames(moving, guest, proxy):
     program.runs("h1")
     turns_back(node, guest, proxy, program)
     shown = run(node, "migrate", guest, "--to", "h2", "--gpu-during=proxy", "--dry-run").stdout
-    assert "Programs that continue there are expected to be paused for" in shown, shown
+    assert "To switch to this proxy and back, programs are expected to be paused for" in shown, shown
     move = is_expected(node, guest, proxy, program.mib)
     migrates(node, move)
     assert not program.holds("h1") and len(proxy.pids()) == 2 and proxy.reserved() == 0

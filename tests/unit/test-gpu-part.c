@@ -342,7 +342,7 @@ test_classes(void **state)
     assert_true(device->is_gpu);
     assert_string_equal(device->gpu_type, "1002:74a5");
     assert_false(((struct vg_inv_device *)other->devices->pdata[0])->is_gpu);
-    expect(host, "0000:13:00.0", "1002:74a5", VG_GPU_PART_USED, "given to VM 'train'");
+    expect(host, "0000:13:00.0", "1002:74a5", VG_GPU_PART_USED, "assigned to VM 'train'");
     expect(host, "0000:14:00.0", "1002:74a5", VG_GPU_PART_FREE, "bound to vfio-pci");
 }
 
@@ -406,7 +406,7 @@ test_mdevs_made_before(void **state)
     expect_free(host, "10de:1eb8", 0, 0);
     expect(host, "0000:41:00.0", "10de:1eb8", VG_GPU_PART_DIVIDED, "4 mediated devices");
     expect(host, "c2177883-f1bb-47f0-914d-000000000001", "nvidia-230", VG_GPU_PART_USED,
-           "given to VM 'inst-1'");
+           "assigned to VM 'inst-1'");
 }
 
 /* Of five, one is of a VM that does not run, one is reserved, one was only defined, and one is of
