@@ -270,7 +270,7 @@ vg_nvml_device_describe(const vg_nvml_device *device, GString *text)
         return true;
     }
     if (has_no_use(device))
-        g_string_append_printf(text, ": no utilization: NVML reports %s",
+        g_string_append_printf(text, ": no utilisation: NVML reports %s",
                                vg_nvml_says(nvml, device->no_rates.code));
     vg_nvml_slices_describe(device->slices, text);
     vg_nvml_processes_describe(device->processes, text);

@@ -295,6 +295,6 @@ vg_nvml_processes_describe(const vg_nvml_processes *processes, GString *text)
         n_vms += ((const struct process *)value)->of_vm;
     g_string_append_printf(text, ": %u process%s, %u of VMs", n, n == 1 ? "" : "es", n_vms);
     if (processes->no_use.lacks)
-        g_string_append_printf(text, ", but no process utilization: NVML reports %s",
+        g_string_append_printf(text, ", but no process utilisation: NVML reports %s",
                                vg_nvml_says(processes->nvml, processes->no_use.code));
 }

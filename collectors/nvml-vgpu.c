@@ -440,7 +440,7 @@ vg_nvml_vgpus_describe(const vg_nvml_vgpus *vgpus, GString *text)
         g_string_append(
             text, ", scheduling turns only for the whole GPU because its log does not name vGPUs");
     if (vgpus->no_use.lacks)
-        g_string_append_printf(text, ", no vGPU utilization: NVML reports %s",
+        g_string_append_printf(text, ", no vGPU utilisation: NVML reports %s",
                                vg_nvml_says(vgpus->nvml, vgpus->no_use.code));
     return vgpus->no_use.lacks || strangers > 0;
 }

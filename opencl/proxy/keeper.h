@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A process that loads the vendors' libraries, creates and releases a context for each device, and
- * then keeps the libraries loaded. The driver thus stays initialized, and the processes of clients
+ * then keeps the libraries loaded. The driver thus stays initialised, and the processes of clients
  * start faster. Each of them also gets a copy of the files that the libraries have cached,
  * such as compiled built-in kernels. The keeper executes nothing for clients, so a client cannot
  * influence what others get. Used by one thread.

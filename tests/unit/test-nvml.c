@@ -189,7 +189,7 @@ test_no_utilization(void **state)
     next(&h);
     assert_true(says(&h));
     assert_string_equal(h.said->str,
-                        GPU " (X): no utilization: NVML reports Not Supported: no vGPU instances: "
+                        GPU " (X): no utilisation: NVML reports Not Supported: no vGPU instances: "
                             "NVML reports Not Supported, 0001:02:03.0 (Y): no vGPU instances");
     /* The other one is not the worse for it. */
     assert_int_equal(window_gpu_find(h.window.gpus, "0001:02:03.0", "sm")->busy_ns, 500 * MS);
@@ -502,7 +502,7 @@ test_vgpus_without_utilization(void **state)
     assert_string_equal(
         h.said->str,
         GPU " (X): 1 vGPU, scheduled best effort (could be equal share, fixed share), no scheduler "
-            "log: NVML reports Not Supported, no vGPU utilization: NVML reports Not Supported");
+            "log: NVML reports Not Supported, no vGPU utilisation: NVML reports Not Supported");
     end(&h);
 }
 
