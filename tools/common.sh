@@ -81,7 +81,7 @@ need_packages()
     local log=$1 list apt
     shift
     if ! command -v dpkg-query > /dev/null; then
-        echo "This is neither Debian nor Ubuntu: the packages named in tools/packages must be there already."
+        echo "This is neither Debian nor Ubuntu: install the packages that tools/packages lists yourself."
         return 0
     fi
     list=$(missing_packages "$@" | tr '\n' ' ')
@@ -90,18 +90,18 @@ need_packages()
         return 0
     fi
     if [ "$(id -u)" != 0 ]; then
-        echo "Packages are missing, and installing them needs root. As root run this, then try again:"
+        echo "Packages are missing. Run this command as root, then try again:"
         echo "  apt-get update && apt-get install -y --no-install-recommends $list"
         return 1
     fi
-    echo "Installing these packages, and what they depend on: $list"
+    echo "Installing these packages and their dependencies: $list"
     apt="apt-get -y -q -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3"
     # shellcheck disable=SC2086 # lists of words
     if ! { $apt update && $apt install --no-install-recommends $list; } > "$log" 2>&1 < /dev/null
     then
         show_log "$log"
-        echo "The packages could not be installed. Is there a network, and a mirror in /etc/apt (of Ubuntu:" \
-            "with universe)?"
+        echo "The packages could not be installed. Check the network and the mirror in /etc/apt (on Ubuntu, it" \
+            "must include universe)."
         return 1
     fi
 }
@@ -110,7 +110,7 @@ need_packages()
 show_log()
 {
     tail -n "${2:-30}" "$1" | sed 's/^/    | /'
-    echo "    whole log: $(realpath "$1")"
+    echo "    complete log: $(realpath "$1")"
 }
 
 # Makes ./configure where it is missing or older than what it is made from.
@@ -189,7 +189,7 @@ build_for_demo()
         make -j "$jobs" -C build "$@"; } > "$log" 2>&1 || status=1
     trap - INT
     if [ -n "$interrupted" ]; then
-        echo "The build was interrupted; the next one goes on where it was."
+        echo "The build was interrupted; the next build continues from there."
         return 130
     elif [ "$status" != 0 ]; then
         echo "The build failed:"

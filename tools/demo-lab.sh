@@ -9,7 +9,7 @@
 quietly()
 {
     if ! (trap '' INT HUP && exec "$@") >> "$out/setup.log" 2>&1 < /dev/null 9>&-; then
-        echo "This failed: $*"
+        echo "This command failed: $*"
         show_log "$out/setup.log"
         return 1
     fi
@@ -33,7 +33,7 @@ wait_for()
         [ "$(jobs -pr | wc -l)" = 2 ] || break
         sleep 0.1
     done
-    echo "This has not come about: $what. The logs of the two vgpuds:"
+    echo "Timed out while waiting until $what. The logs of the two vgpuds:"
     for host in h1 h2; do
         cp "$run/$host/log" "$out/vgpud-$host.log"
         show_log "$out/vgpud-$host.log" 10
