@@ -131,7 +131,7 @@ def test_figures_are_those_of_vgpuctl(recording, browser):
         assert text.startswith(f"CPU {cpu['cpu']} VMs {part(cpu['vms_ns'] / length)}")
         assert re.findall(r"(?:^|, )(vm-\w+ \d+\u00a0%)", text.split("\n")[-1]) == [f"{name} {part(ns / length)}" for ns, name in ran]
         assert bars == [[f"{name} {part(ns / length)}", pytest.approx(100 * ns / length, abs=0.01)] for ns, name in ran]
-    worst = browser.table("VMs that lose most")
+    worst = browser.table("VMs with the largest losses")
     vms = {vm["name"]: vm for vm in ask(recording.socket, "vm", "list")}
     assert {row["VM"] for row in worst} == set(vms)
     for row in worst:
@@ -148,11 +148,11 @@ def test_figures_are_those_of_vgpuctl(recording, browser):
         assert row["Used, cores"] == cores(rates["run_share"])
         assert row["Lost, cores"] == cores(rates["preempt_share"] + rates["wake_wait_share"])
         assert row["Preemptions/s"] == f"{rates['preemptions_per_s']:.0f}"
-        assert row["Most to"] == past[row["VM"]]["lost_to"][0]["aggressor"]
+        assert row["Lost most to"] == past[row["VM"]]["lost_to"][0]["aggressor"]
 
     browser.go(f"#/preemptions?{query}")
     pairs = {(one["victim"]["name"], one["aggressor"]): one for one in ask(recording.socket, "preemptions", *time)}
-    matrix = {row[next(iter(row))]: row for row in browser.table("Who waited while who ran")}
+    matrix = {row[next(iter(row))]: row for row in browser.table("Which VMs waited, and what ran instead")}
     shown = 0
     for (victim, aggressor), pair in pairs.items():
         text = matrix[victim].get(aggressor, "")
@@ -179,7 +179,7 @@ def test_figures_are_those_of_vgpuctl(recording, browser):
     for sample in samples:
         for why, count in sample["exits"].items():
             exits[why] = exits.get(why, 0) + count
-    assert {row["Why"]: int(row["How often"]) for row in browser.table("Exits from the guest")} == exits
+    assert {row["Why"]: int(row["Count"]) for row in browser.table("Exits from the guest")} == exits
 
     browser.go("#/hosts?range=5min")
     known = ask(recording.socket, "host", "list", "--all")
@@ -266,15 +266,15 @@ def test_programs_of_the_host_are_named(server, browser):
 
     vm = next(one for one in server.get("/v1/vms").json()["items"] if one["name"] == "alpha")
     look_at(browser, server.link, f"#/vms/{vm['id']}?range=1h", "vm-programs")
-    rows = browser.table("Programs of the host that took its CPU time, since vgpud started")
+    rows = browser.table("Host programs that took its CPU time, since vgpud started")
     assert [row["Control group"] for row in rows] == groups(server.get(f"/v1/vms/{vm['id']}").json()["lost_to"])
     look_at(browser, server.link, "#/host?range=1h", "host-programs")
-    rows = browser.table("Programs of the host that took CPU time of VMs")
+    rows = browser.table("Host programs that took CPU time from VMs")
     assert [row["Control group"] for row in rows] == groups(server.get("/v1/vms?since=-1h&limit=1").json()["host"]["lost_to"])
-    rows = browser.table("CPU time of the host's programs now")
+    rows = browser.table("CPU time of host programs now")
     newest = server.get("/v1/host").json()["measurement"]["programs"]["newest"]
     assert [row["Cores"] for row in rows] == [f"{one['ns'] / 10**10:.2f}" for one in newest["items"]] == ["1.20", "0.05"]
-    rows = browser.table("CPU time of the host's programs")
+    rows = browser.table("CPU time of host programs")
     past = server.get("/v1/vms?since=-1h&limit=1").json()["programs"]
     assert [row["Control group"] for row in rows] == [one["cgroup"] for one in past] == ["/user.slice"]
 
@@ -322,7 +322,7 @@ def test_a_move_after_its_dry_run(server, browser):
     browser.do("press", key="Enter")
     browser.until("document.querySelector('.answer button') !== null")
     browser.shot("dry-run-light-1280")
-    assert "It can be moved" in browser.text(".answer") and len(server.get("/v1/migrations").json()["items"]) == before
+    assert "The VM can be moved" in browser.text(".answer") and len(server.get("/v1/migrations").json()["items"]) == before
     browser.click(".answer button")
     browser.until("location.hash.startsWith('#/moves/move-')")
     browser.until("document.querySelector('[aria-label=Steps] tbody tr') !== null || document.body.innerText.includes('It has not started')")
@@ -347,7 +347,7 @@ def test_a_plan_and_what_became_of_it(server, browser):
     look_at(browser, server.link, f"#/moves/{plan['id']}?range=1h", "plan")
     row = browser.table("Actions")[0]
     assert (row["VM"], row["To"], row["Why"]) == (action["vm"], action["to"], action["reason"]["text"])
-    assert row["Foreseen to win"].startswith(f"{action['gain']['lost_cpu_ns_per_s'] / 1e9:.2f} cores") and row["Measured to win"] == "not moved"
+    assert row["Predicted gain"].startswith(f"{action['gain']['lost_cpu_ns_per_s'] / 1e9:.2f} cores") and row["Measured gain"] == "not moved"
     browser.click("[aria-label=Actions] button")
     browser.until("document.querySelector('.answer button') !== null")
     browser.click(".answer button")
@@ -359,7 +359,7 @@ def test_a_plan_and_what_became_of_it(server, browser):
     won = f"{(move['before']['lost_cpu_ns_per_s'] - move['after']['lost_cpu_ns_per_s']) / 1e9:.2f} cores"
     browser.go(f"#/moves/{plan['id']}?range=1h")
     row = browser.table("Actions")[0]
-    assert row["Measured to win"] == won and row["Move"] == "done"
+    assert row["Measured gain"] == won and row["Move"] == "done"
     look_at(browser, server.link, f"#/moves/{identity}?range=1h", "planned-move")
     assert won in browser.text() and f"{move['predicted_gain_ns_per_s'] / 1e9:.2f} cores" in browser.text()
 

@@ -58,7 +58,7 @@ function timeline(context: Context, answer: api.GpuRequests): { box: HTMLElement
   const known = answer.items.flatMap((one) => [beginOf(one), one.end_ns]).filter((at): at is number => at !== null);
   const begin = known.reduce((a, b) => Math.min(a, b), Infinity), end = Math.max(known.reduce((a, b) => Math.max(a, b), -Infinity), begin + 1);
   const canvas = el("canvas", { class: "requests", role: "img",
-    "aria-label": `${answer.items.length} requests over ${seconds(end - begin)}: waiting above, running below, a lane for each engine and VM` });
+    "aria-label": `${answer.items.length} requests over ${seconds(end - begin)}: waiting time above, running time below, one lane for each engine and VM` });
   canvas.style.height = `${lanes.length * row + foot}px`;
   const mark = el("div", { class: "mark", hidden: true });
   const box = el("div", { class: "timeline" }, canvas, mark);
@@ -119,7 +119,7 @@ function engineTable(engines: api.GpuUse[]): HTMLElement {
     { head: "Busy", number: true, cell: (one) => told(one.share, percent) },
     { head: "Requests", number: true, cell: (one) => told(one.requests, String) },
     { head: "Queue, mean", number: true, cell: (one) => told(one.queue_len_avg, (mean) => mean.toFixed(2)) },
-    { head: "Queue, most", number: true, cell: (one) => told(one.queue_len_max, String) },
+    { head: "Queue, maximum", number: true, cell: (one) => told(one.queue_len_max, String) },
     { head: "Open", number: true, cell: (one) => told(one.open, String) },
     { head: "Oldest", number: true, cell: (one) => told(one.open_oldest_ns, seconds) },
     { head: "Latency p50", number: true, cell: (one) => told(one.latency_p50_ns, seconds) },
@@ -137,7 +137,7 @@ async function gpuShown(context: Context, gpu: api.Gpu): Promise<Shown> {
     throw error;
   });
   const elements: Node[] = [el("h2", {}, `Engines of ${gpu.id}, ${gpu.newest ? "now" : "since the start"}`), engineTable(users.engines),
-    el("h2", {}, "Who uses it"), table("VMs on it", [
+    el("h2", {}, "Users"), table("VMs that use this GPU", [
       { head: "VM", cell: (one) => vmLink(context, one.vm) },
       { head: "Engine", cell: (one) => one.engine },
       { head: "Busy", number: true, cell: (one) => told(one.share, percent) },
@@ -146,7 +146,7 @@ async function gpuShown(context: Context, gpu: api.Gpu): Promise<Shown> {
       { head: "Requests", number: true, cell: (one) => told(one.requests, String) },
       { head: "Memory", number: true, cell: (one) => told(one.mem_bytes, bytes) },
       { head: "Contexts", number: true, cell: (one) => one.contexts ? String(one.contexts) : "-" },
-    ] as Column<api.GpuVm>[], users.vms, "No VM uses it.")];
+    ] as Column<api.GpuVm>[], users.vms, "No VM uses this GPU.")];
   if (gpu.note)
     elements.push(el("p", { class: "note" }, gpu.note));
   if (answer instanceof api.ApiError)
@@ -155,14 +155,14 @@ async function gpuShown(context: Context, gpu: api.Gpu): Promise<Shown> {
   const waits = answer.items.flatMap((one) => { const from = beginOf(one); return from !== null && one.run_ns !== null ? [one.run_ns - from] : []; });
   const lines = timeline(context, answer);
   elements.push(el("h2", {}, "Requests"), el("div", { class: "tiles" },
-    tile("Requests", answer.more ? `${answer.items.length} and more` : String(answer.items.length), "whose end is in the time shown"),
+    tile("Requests", answer.more ? `${answer.items.length} or more` : String(answer.items.length), "requests that ended in the period shown"),
     tile("Latency p50", orDash(rank(lasted, 0.5))), tile("Latency p99", orDash(rank(lasted, 0.99))),
     tile("Wait p50", orDash(rank(waits, 0.5))), tile("Wait p99", orDash(rank(waits, 0.99)))));
   if (answer.left_out)
-    elements.push(el("p", { class: "note" }, `${answer.left_out} were not kept.`));
+    elements.push(el("p", { class: "note" }, `${answer.left_out} requests were not retained.`));
   if (!answer.items.length)
-    return { elements: [...elements, el("p", { class: "note" }, "No request is kept of this time.")] };
-  elements.push(lines.box, el("p", { class: "note" }, "Orange: it waits. Blue: it runs. Select a part to see it larger."));
+    return { elements: [...elements, el("p", { class: "note" }, "No requests are stored for this period.")] };
+  elements.push(lines.box, el("p", { class: "note" }, "Orange: the request waits. Blue: the request runs. Select a period to enlarge it."));
   return { elements, draw: lines.run };
 }
 
@@ -178,10 +178,10 @@ export async function gpusPage(context: Context): Promise<Shown> {
   const list = table("GPUs", [
     { head: "GPU", cell: (gpu) => link(context, gpu.id, { page: "gpus", id: gpu.id }) },
     { head: "Model", cell: (gpu) => [gpu.inventory?.vendor, gpu.inventory?.product].filter(Boolean).join(" ") || "-" },
-    { head: "Given to", cell: (gpu) => gpu.assigned.map((one) => labelOf(one.vm)).join(", ") || "-" },
+    { head: "Assigned to", cell: (gpu) => gpu.assigned.map((one) => labelOf(one.vm)).join(", ") || "-" },
     { head: "Largest free profile", cell: (gpu) => largestText(gpu.largest_free) },
     { head: "Measured by", cell: (gpu) => gpu.source ?? "-" },
-  ] as Column<api.Gpu>[], gpus, "This host has no GPU that vgpud knows.");
+  ] as Column<api.Gpu>[], gpus, "vgpud has found no GPU on this host.");
   const elements = [el("h2", {}, "GPUs"), list];
   if (!chosen)
     return { elements };

@@ -51,7 +51,7 @@ const go = (change: Partial<State>): void => {
 
 function askForToken(problem: string): void {
   const input = el("input", { type: "password", autocomplete: "off", required: true, "aria-label": "Token", name: "token" });
-  main.replaceChildren(el("h2", {}, "A token is wanted"), el("p", { class: "note" }, problem),
+  main.replaceChildren(el("h2", {}, "Enter a token"), el("p", { class: "note" }, problem),
     el("form", { submit: (event) => {
       event.preventDefault();
       api.setToken(input.value.trim());
@@ -174,7 +174,7 @@ async function follow(signal: AbortSignal): Promise<void> {
     }
     if (signal.aborted)
       return;
-    told = "vgpud is away; what is shown is old. Trying again ...";
+    told = "vgpud does not answer; the page shows old figures. Retrying ...";
     complain("");
     await new Promise((resolve) => setTimeout(resolve, wait));
     refreshSoon();
@@ -191,10 +191,10 @@ function drawFrame(): void {
   byId("pages").replaceChildren(...Object.entries(pages).map(([page, { name }]) => el("a", {
     href: hashOf({ ...state, page, id: "", other: "" }), "aria-current": page === state.page ? "page" : undefined,
   }, name)));
-  const select = el("select", { "aria-label": "Time shown", change: () => {
+  const select = el("select", { "aria-label": "Period", change: () => {
     go(select.value ? { range: select.value } : { range: "", ...periodOf(state, now) });
   } }, ...Object.keys(ranges).map((range) => el("option", { value: range, selected: range === state.range }, `last ${range}`)),
-    el("option", { value: "", selected: state.range === "" }, "from ... to ..."));
+    el("option", { value: "", selected: state.range === "" }, "from ... until ..."));
   const at = (name: string, ms: number): HTMLInputElement => {
     const local = new Date(ms - 60000 * new Date(ms).getTimezoneOffset()).toISOString().slice(0, 19);
     return el("input", { type: "datetime-local", step: 1, value: local, "aria-label": name });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans and moves: what was foreseen, what was measured, and, for who may act, a dry run before anything moves.
+// Plans and moves: predicted and measured gains and, for operators, a dry run before a move.
 
 import * as api from "./api";
 import { bytes, clock, el, percent, seconds, table, type Column } from "./dom";
@@ -8,10 +8,10 @@ import { link, tile, type Context, type Shown } from "./parts";
 const MOVES_ASKED = 20; // for those that a plan led to
 
 const coresOf = (ns_per_s: number): string => `${(ns_per_s / 1e9).toFixed(2)} cores`;
-const known = (effect: api.MigrationEffect): string => effect.known ? `${coresOf(effect.lost_cpu_ns_per_s)} (${effect.seconds} s)` : "not known";
+const known = (effect: api.MigrationEffect): string => effect.known ? `${coresOf(effect.lost_cpu_ns_per_s)} (${effect.seconds} s)` : "unknown";
 /** What a move won: the CPU time that the VM lost before, less what it loses since. */
 const measured = (move: api.Migration): string =>
-  move.before.known && move.after.known ? coresOf(move.before.lost_cpu_ns_per_s - move.after.lost_cpu_ns_per_s) : "not known";
+  move.before.known && move.after.known ? coresOf(move.before.lost_cpu_ns_per_s - move.after.lost_cpu_ns_per_s) : "unknown";
 const verdictOf = (move: { verdict?: api.MoveVerdict | null }): string => move.verdict ? move.verdict.result.replace("-", " ") : "-";
 /** The figures behind a verdict, where it has them. */
 const behind = (verdict: api.MoveVerdict): string => {
@@ -30,12 +30,12 @@ export function moveTable(context: Context, moves: api.MigrationSummary[]): HTML
     { head: "To", cell: (move) => move.to },
     { head: "State", cell: (move) => move.ended_ns ? move.state : move.step ? `${move.state}: ${move.step}`
       : move.waits_for ? `${move.state}: waits for ${move.waits_for}` : move.state },
-    { head: "Begun", cell: (move) => clock(move.made_ns) },
+    { head: "Started", cell: (move) => clock(move.made_ns) },
     { head: "Took", number: true, cell: tookOf },
-    { head: "Programs stood still", number: true, cell: (move) => move.standstill_ns ? seconds(move.standstill_ns) : "-" },
+    { head: "Programs paused", number: true, cell: (move) => move.standstill_ns ? seconds(move.standstill_ns) : "-" },
     { head: "Verdict", cell: verdictOf },
     { head: "Cause", cell: (move) => move.cause && el("div", { class: "why" }, move.cause) },
-  ] as Column<api.MigrationSummary>[], moves, "Nothing was moved.");
+  ] as Column<api.MigrationSummary>[], moves, "No moves.");
 }
 
 function moveShown(context: Context, move: api.Migration): Node[] {
@@ -44,22 +44,22 @@ function moveShown(context: Context, move: api.Migration): Node[] {
     el("h2", {}, `${move.display_name ?? move.vm}: ${move.from} to ${move.to}, ${move.state}`),
     ...(move.cause ? [el("p", {}, move.cause)] : []),
     ...(move.verdict ? [el("p", {}, `Verdict: ${verdictOf(move)}. ${behind(move.verdict)}`)] : []),
-    ...(move.waits_for ? [el("p", {}, `It waits for ${move.waits_for}, since ${clock(move.waits_since_ns)}.`)] : []),
+    ...(move.waits_for ? [el("p", {}, `The move has been waiting for ${move.waits_for} since ${clock(move.waits_since_ns)}.`)] : []),
     el("div", { class: "tiles" },
-      tile("Foreseen to win", move.predicted ? coresOf(move.predicted_gain_ns_per_s) : "no plan", "CPU time no longer lost, on all hosts"),
-      tile("Measured to win", measured(move), "CPU time that the VM lost before, less what it loses since"),
-      tile("Lost before", known(move.before)), tile("Lost since", known(move.after)),
-      tile("Took", tookOf(move)), tile("Programs stood still", move.standstill_ns ? seconds(move.standstill_ns) : "-"),
-      tile("VM stood still", progress.downtime_ns ? seconds(progress.downtime_ns) : "-"),
+      tile("Predicted gain", move.predicted ? coresOf(move.predicted_gain_ns_per_s) : "no plan", "CPU time no longer lost, on all hosts"),
+      tile("Measured gain", measured(move), "CPU time that the VM lost before, minus what it has lost since"),
+      tile("Lost before", known(move.before)), tile("Lost after", known(move.after)),
+      tile("Took", tookOf(move)), tile("Programs paused", move.standstill_ns ? seconds(move.standstill_ns) : "-"),
+      tile("VM paused", progress.downtime_ns ? seconds(progress.downtime_ns) : "-"),
       progress.total_bytes > 0 && tile("Memory copied", `${bytes(copied)} (${percent(copied / progress.total_bytes)})`, `of ${bytes(progress.total_bytes)}`)),
-    el("p", { class: "note" }, `The VM is on: ${move.vm_on}; its GPU: ${move.gpu}. Requested by ${move.asked_by ?? "an unknown client"}.`,
-      move.plan_id !== null && " ", move.plan_id !== null && link(context, `Of ${move.plan_id}`, { page: "moves", id: move.plan_id })),
+    el("p", { class: "note" }, `VM location: ${move.vm_on}; GPU: ${move.gpu}. Requested by ${move.asked_by ?? "an unknown client"}.`,
+      move.plan_id !== null && " ", move.plan_id !== null && link(context, `Part of ${move.plan_id}`, { page: "moves", id: move.plan_id })),
     table("Steps", [
-      { head: "Step", cell: (step) => step.undoes ? `${step.verb} (way back)` : step.verb },
-      { head: "Begun", cell: (step) => clock(step.began_ns) },
+      { head: "Step", cell: (step) => step.undoes ? `${step.verb} (rollback)` : step.verb },
+      { head: "Started", cell: (step) => clock(step.began_ns) },
       { head: "Took", number: true, cell: (step) => step.ended_ns ? seconds(step.ended_ns - step.began_ns) : move.ended_ns ? "unknown" : "running" },
       { head: "Outcome", cell: (step) => el("div", { class: "why" }, step.ended_ns && !step.ok ? `failed: ${step.answer ?? ""}` : step.answer ?? "") },
-    ] as Column<api.MigrationStep>[], move.steps, "It has not started."),
+    ] as Column<api.MigrationStep>[], move.steps, "The move has not started."),
   ];
 }
 
@@ -69,21 +69,21 @@ function checkShown(check: api.MigrationCheck): Node[] {
   const list = (head: string, texts: string[] | undefined): Node[] =>
     texts && texts.length ? [el("strong", {}, head), el("ul", {}, ...texts.map((text) => el("li", {}, text)))] : [];
   return [
-    el("p", {}, check.problems.length ? "It cannot be moved as things are." : `It can be moved from ${check.from} to ${check.to}. This would take ${
+    el("p", {}, check.problems.length ? "The VM cannot be moved now." : `The VM can be moved from ${check.from} to ${check.to}. This would take ${
       seconds(1e9 * check.expected_s)}${check.standstill_s ? `, and GPU programs would be paused for ${seconds(1e9 * check.standstill_s)}` : ""}.`),
-    ...list("Obstacles", check.problems), ...list("What may make it fail", check.doubts), ...list("Not checked", check.untried),
-    table("Steps it would take", [
+    ...list("Obstacles", check.problems), ...list("Possible causes of failure", check.doubts), ...list("Not checked", check.untried),
+    table("Steps of the move", [
       { head: "Step", cell: (step) => step.verb },
       { head: "Expected", number: true, cell: (step) => seconds(1e9 * step.expected_s) },
       { head: "At most", number: true, cell: (step) => seconds(1e9 * step.deadline_s) },
-    ] as Column<api.MigrationCheck["steps"][number]>[], check.steps, "It has no steps."),
+    ] as Column<api.MigrationCheck["steps"][number]>[], check.steps, "No steps."),
   ];
 }
 
 /** Only the answer of a dry run without a problem brings the button that moves. */
 async function dryRun(context: Context, body: api.MigrationRequest, answer: HTMLElement): Promise<void> {
   const fail = (error: unknown): void => answer.replaceChildren(el("p", { class: "bad" }, (error as Error).message));
-  answer.replaceChildren("asking ...");
+  answer.replaceChildren("checking ...");
   try {
     const check = await api.post("/v1/migrations", { ...body, dry_run: true });
     if (!("problems" in check))
@@ -110,7 +110,7 @@ export function moveForm(context: Context, vm: { id: string }): HTMLElement {
   const form = el("form", { submit: (event) => {
     event.preventDefault();
     void dryRun(context, { vm: vm.id, to: input.value }, answer);
-  } }, input, hosts, el("button", {}, "Dry run of a move"));
+  } }, input, hosts, el("button", {}, "Dry run"));
   const box = el("div", { hidden: true }, el("h2", {}, "Move this VM"), form, answer);
   context.act(box);
   return box;
@@ -130,9 +130,9 @@ async function planShown(context: Context, id: string, moves: api.MigrationSumma
     { head: "From", cell: (action) => action.from },
     { head: "To", cell: (action) => action.to },
     { head: "Why", cell: (action) => el("div", { class: "why" }, action.reason.text) },
-    { head: "Foreseen to win", number: true, cell: (action) => gainOf(action.gain) },
-    { head: "Would take", number: true, cell: (action) => seconds(1e9 * action.cost.migration_s) },
-    { head: "Measured to win", number: true, cell: (action) => { const move = moveOf(action); return move ? measured(move) : "not moved"; } },
+    { head: "Predicted gain", number: true, cell: (action) => gainOf(action.gain) },
+    { head: "Expected duration", number: true, cell: (action) => seconds(1e9 * action.cost.migration_s) },
+    { head: "Measured gain", number: true, cell: (action) => { const move = moveOf(action); return move ? measured(move) : "not moved"; } },
     { head: "Move", cell: (action) => {
       const move = moveOf(action);
       if (move)
@@ -143,9 +143,9 @@ async function planShown(context: Context, id: string, moves: api.MigrationSumma
       return button;
     } },
   ];
-  return [el("h2", {}, `Plan ${plan.id}: ${plan.verdict}`), el("p", { class: "note" }, `Made ${clock(plan.made_ns)} by the rule ${plan.rule}.`),
+  return [el("h2", {}, `Plan ${plan.id}: ${plan.verdict}`), el("p", { class: "note" }, `Made at ${clock(plan.made_ns)} with the rule ${plan.rule}.`),
     ...[...plan.why, ...plan.notes].map((text) => el("p", { class: "note" }, text)),
-    table("Actions", columns, plan.actions, "It proposes nothing."), answer];
+    table("Actions", columns, plan.actions, "The plan proposes no moves."), answer];
 }
 
 function planButton(context: Context): HTMLElement {
@@ -154,7 +154,7 @@ function planButton(context: Context): HTMLElement {
     answer.replaceChildren("planning ...");
     api.post("/v1/plans", { dry_run: true }).then((plan) => context.go({ page: "moves", id: plan.id }),
       (error: Error) => answer.replaceChildren(el("span", { class: "bad" }, error.message)));
-  } }, "Plan now (a dry run)"), " ", answer);
+  } }, "Make a plan (moves nothing)"), " ", answer);
   context.act(box);
   return box;
 }
@@ -167,7 +167,7 @@ function policyShown(context: Context, policy: api.Policy): Node[] {
     el("div", { class: "tiles" },
       tile("Mode", policy.mode, "observe: no plans; propose: a person starts the moves; act: the leader starts them"),
       tile("Leader", policy.leader ?? "none"),
-      tile("Errors", policy.leader === null ? "-" : `${policy.errors} of ${policy.error_budget}`, "automatic moves of the last day that failed or made things worse; at the limit, no more start")),
+      tile("Errors", policy.leader === null ? "-" : `${policy.errors} of ${policy.error_budget}`, "automatic moves that failed or made things worse in the last day; at the limit, no more moves start")),
     el("p", { class: "note" }, says),
     table("Automatic moves", [
       { head: "VM", cell: (move) => move.vm },
@@ -176,7 +176,7 @@ function policyShown(context: Context, policy: api.Policy): Node[] {
       { head: "Step", cell: (move) => move.undo_of ? `${move.step} (reverses ${move.undo_of})` : move.step },
       { head: "Why", cell: (move) => el("div", { class: "why" }, move.why ?? "") },
       { head: "Move", cell: (move) => move.move && link(context, move.move, { page: "moves", id: move.move }) },
-    ] as Column<api.AutomaticMove>[], policy.moves, "No plan has been carried out automatically."),
+    ] as Column<api.AutomaticMove>[], policy.moves, "No plan has been applied automatically."),
   ];
 }
 

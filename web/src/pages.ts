@@ -10,11 +10,11 @@ import { chart, leftOut, link, lostOf, mostly, POINTS, programTable, programUse,
 import { periodOf, stepOf, timeOf } from "./state";
 
 const LINES_MAX = 8; // aggressors with a line of their own
-// Who else than a VM takes CPU time.
+// The aggressors other than VMs.
 const KINDS: Record<string, string> = {
-  "self": "another thread of the same VM", "host:user": "programs of the host", "host:kernel": "threads of the host's kernel",
-  "host:idle": "the CPU was idle", "host:unknown": "could not be determined", "limit": "the VM's own CPU quota was used up",
-  "rest": "all others together",
+  "self": "another thread of the same VM", "host:user": "host programs", "host:kernel": "threads of the host's kernel",
+  "host:idle": "the CPU was idle", "host:unknown": "unknown", "limit": "the VM's own CPU quota was used up",
+  "rest": "all others combined",
 };
 
 // ---- host ----
@@ -88,11 +88,11 @@ export async function hostPage(context: Context): Promise<Shown> {
   ] });
   const pressure = value((item) => item.pressure && 100 * item.pressure.cpu_some);
   const waits = pressure.every((share) => share === null) ? null : chart(context, period, begin, {
-    title: "Pressure: something waited for a CPU", unit: "% of the time", times, lines: [{ label: "CPU pressure (PSI)", values: pressure, colour: "#9333ea" }] });
-  const worst = table("VMs that lose most", [
+    title: "Pressure: at least one thread waited for a CPU", unit: "% of the time", times, lines: [{ label: "CPU pressure (PSI)", values: pressure, colour: "#9333ea" }] });
+  const worst = table("VMs with the largest losses", [
     { head: "VM", cell: (vm) => vmLink(context, vm) },
     { head: "Lost, cores", number: true, cell: (vm) => cores(vm.newest && lostOf(vm.newest.rates)) },
-    { head: "Most to", cell: (vm) => vm.newest?.lost_to[0]?.aggressor_label ?? vm.newest?.lost_to[0]?.aggressor ?? "-" },
+    { head: "Lost most to", cell: (vm) => vm.newest?.lost_to[0]?.aggressor_label ?? vm.newest?.lost_to[0]?.aggressor ?? "-" },
     { head: "Used, cores", number: true, cell: (vm) => cores(vm.newest?.rates.run_share) },
     { head: "CPU intensity", number: true, cell: (vm) => percent(vm.newest?.cpu_intensity ?? 0) },
     { head: "GPU intensity", number: true, cell: (vm) => vm.newest?.gpu_known ? percent(vm.newest.gpu_intensity) : "-" },
@@ -111,11 +111,11 @@ export async function hostPage(context: Context): Promise<Shown> {
       ...broken.map((part) => el("p", { class: "note" }, `${part.name} is ${part.state}: ${part.reason ?? ""}`)),
       ...leftOut(history.left_out),
       use.box, lost.box, ...(waits ? [waits.box] : []),
-      el("h2", {}, "Who loses most now"), worst,
-      ...programTable("Programs of the host that took CPU time of VMs", past.host.lost_to),
-      ...programUse("CPU time of the host's programs", past.programs, past.length_ns),
-      ...(programs ? programUse("CPU time of the host's programs now", programs.newest.items, programs.newest.end_ns - programs.newest.begin_ns) : []),
-      el("h2", {}, "Who runs where now"), cpus ? strip(context, cpus) : el("p", { class: "note" }, "It is not known who runs where."),
+      el("h2", {}, "VMs with the largest losses now"), worst,
+      ...programTable("Host programs that took CPU time from VMs", past.host.lost_to),
+      ...programUse("CPU time of host programs", past.programs, past.length_ns),
+      ...(programs ? programUse("CPU time of host programs now", programs.newest.items, programs.newest.end_ns - programs.newest.begin_ns) : []),
+      el("h2", {}, "CPUs and their VMs now"), cpus ? strip(context, cpus) : el("p", { class: "note" }, "It is unknown which VMs run on which CPUs."),
     ],
     draw: () => { use.run(); lost.run(); waits?.run(); },
   };
@@ -159,12 +159,12 @@ export async function preemptionsPage(context: Context): Promise<Shown> {
           cell.style.background = `rgba(var(--heat), ${(0.06 + 0.6 * Math.sqrt(pair.ns / most)).toFixed(3)})`;
         return cell;
       }), el("td", {}, seconds(all))))));
-  const elements: Node[] = [el("h2", {}, "Who waited while who ran")];
+  const elements: Node[] = [el("h2", {}, "Which VMs waited, and what ran instead")];
   if (pairs.length === 0)
     return { elements: [...elements, el("p", { class: "note" }, "No VM waited for a CPU in this period, or nothing is stored for it.")] };
-  elements.push(el("div", { class: "wide scroll", tabindex: 0, role: "region", "aria-label": "Who waited while who ran" }, matrix));
+  elements.push(el("div", { class: "wide scroll", tabindex: 0, role: "region", "aria-label": "Which VMs waited, and what ran instead" }, matrix));
   if (victims.length > rows.length || aggressors.length > columns.length)
-    elements.push(el("p", { class: "note" }, `${rows.length} of ${victims.length} VMs and ${columns.length} of ${aggressors.length} of those who took, most first.`));
+    elements.push(el("p", { class: "note" }, `${rows.length} of ${victims.length} VMs and ${columns.length} of ${aggressors.length} aggressors are shown, those with the largest times.`));
   const kinds = columns.filter(([id]) => id in KINDS).map(([id]) => `${id}: ${KINDS[id]}`);
   if (kinds.length)
     elements.push(el("p", { class: "note" }, `${kinds.join("; ")}.`));
@@ -179,7 +179,7 @@ export async function preemptionsPage(context: Context): Promise<Shown> {
   const pair = chart(context, period, samples.items[0]?.begin_ns, { title, unit: "cores", times, lines: [{ label: "lost", values: steps.map(lost), colour: "#b3261e", fill: true }] });
   elements.push(pair.box);
   const chosen = cells.get(`${state.id}\n${state.other}`);
-  elements.push(...programTable("Programs of the host behind host:user", chosen && [chosen]));
+  elements.push(...programTable("Host programs behind host:user", chosen && [chosen]));
   return { elements, draw: pair.run };
 }
 
@@ -189,27 +189,27 @@ async function vmList(context: Context): Promise<Shown> {
   const { state, signal } = context;
   if (!state.range) {
     const past = await api.list("/v1/vms", { ...timeOf(periodOf(state, context.now)), limit: 1000 }, 5000, signal);
-    return { elements: [el("h2", {}, "VMs, of the time chosen"), table("VMs", [
+    return { elements: [el("h2", {}, "VMs in the selected period"), table("VMs", [
       { head: "VM", cell: (vm) => vmLink(context, vm) },
-      { head: "There", number: true, cell: (vm) => percent(vm.present) },
+      { head: "Present", number: true, cell: (vm) => percent(vm.present) },
       { head: "Used, cores", number: true, cell: (vm) => cores(vm.rates.run_share) },
       { head: "Lost, cores", number: true, cell: (vm) => cores(lostOf(vm.rates)) },
       { head: "Preemptions/s", number: true, cell: (vm) => vm.rates.preemptions_per_s.toFixed(0) },
-      { head: "Most to", cell: (vm) => vm.lost_to[0]?.aggressor_label ?? vm.lost_to[0]?.aggressor ?? "-" },
+      { head: "Lost most to", cell: (vm) => vm.lost_to[0]?.aggressor_label ?? vm.lost_to[0]?.aggressor ?? "-" },
       { head: "CPU intensity", number: true, cell: (vm) => percent(vm.cpu_intensity) },
       { head: "GPU intensity", number: true, cell: (vm) => vm.gpu_known ? percent(vm.gpu_intensity) : "-" },
       { head: "", cell: (vm) => vm.gone ? "gone" : "" },
-    ] as Column<api.PastVm>[], past, "Nothing is stored of this time.")] };
+    ] as Column<api.PastVm>[], past, "Nothing is stored for this period.")] };
   }
   const vms = await api.list("/v1/vms", { sort: "lost", limit: 1000 }, 5000, signal);
-  return { elements: [el("h2", {}, "VMs, now"), table("VMs", [
+  return { elements: [el("h2", {}, "VMs now"), table("VMs", [
     { head: "VM", cell: (vm) => vmLink(context, vm) },
     { head: "State", cell: (vm) => vm.state },
     { head: "Class", cell: (vm) => vm.class },
     { head: "Used, cores", number: true, cell: (vm) => cores(vm.newest?.rates.run_share) },
     { head: "Lost, cores", number: true, cell: (vm) => cores(vm.newest && lostOf(vm.newest.rates)) },
     { head: "Preemptions/s", number: true, cell: (vm) => vm.newest ? vm.newest.rates.preemptions_per_s.toFixed(0) : "-" },
-    { head: "Most to", cell: (vm) => vm.newest?.lost_to[0]?.aggressor_label ?? vm.newest?.lost_to[0]?.aggressor ?? "-" },
+    { head: "Lost most to", cell: (vm) => vm.newest?.lost_to[0]?.aggressor_label ?? vm.newest?.lost_to[0]?.aggressor ?? "-" },
     { head: "CPU intensity", number: true, cell: (vm) => percent(vm.newest?.cpu_intensity ?? 0) },
     { head: "GPU intensity", number: true, cell: (vm) => vm.newest?.gpu_known ? percent(vm.newest.gpu_intensity) : "-" },
     { head: "Problem", cell: (vm) => el("div", { class: "why" }, vm.problem ?? "") },
@@ -247,13 +247,13 @@ function exitTable(samples: api.Samples): HTMLElement[] {
   const all = [...sums.values()].reduce((sum, count) => sum + count, 0);
   return all === 0 ? [] : [el("h2", {}, "Exits from the guest"), table("Exits from the guest", [
     { head: "Why", cell: ([why]) => why },
-    { head: "How often", number: true, cell: ([, count]) => String(count) },
-    { head: "Part", number: true, cell: ([, count]) => percent(count / all) },
+    { head: "Count", number: true, cell: ([, count]) => String(count) },
+    { head: "Share", number: true, cell: ([, count]) => percent(count / all) },
   ] as Column<[string, number]>[], [...sums].sort((a, b) => b[1] - a[1]), "")];
 }
 
 function gpuTable(context: Context, gpus: api.VmGpu): HTMLElement[] {
-  return [el("h2", {}, "GPU, now"), table("GPU, now", [
+  return [el("h2", {}, "GPU now"), table("GPU now", [
     { head: "GPU", cell: (one) => link(context, one.device, { page: "gpus", id: one.device }) },
     { head: "Engine", cell: (one) => one.engine },
     { head: "Busy", number: true, cell: (one) => told(one.share, percent) },
@@ -264,7 +264,7 @@ function gpuTable(context: Context, gpus: api.VmGpu): HTMLElement[] {
     { head: "Oldest", number: true, cell: (one) => told(one.open_oldest_ns, seconds) },
     { head: "Latency p50", number: true, cell: (one) => told(one.latency_p50_ns, seconds) },
     { head: "Latency p99", number: true, cell: (one) => told(one.latency_p99_ns, seconds) },
-  ] as Column<api.GpuUse>[], gpus.newest?.gpu ?? gpus.gpu, "It has done nothing on a GPU.")];
+  ] as Column<api.GpuUse>[], gpus.newest?.gpu ?? gpus.gpu, "The VM has not used a GPU.")];
 }
 
 export async function vmsPage(context: Context): Promise<Shown> {
@@ -300,12 +300,12 @@ export async function vmsPage(context: Context): Promise<Shown> {
       el("h2", {}, labelOf(vm ?? { ...samples.vm, name: samples.vm.name ?? newest?.vm ?? null })),
       vm ? el("div", { class: "tiles" }, tile("State", vm.state), tile("Class", vm.class), tile("Used", `${cores(vm.newest?.rates.run_share)} cores`),
         tile("Lost", `${cores(vm.newest && lostOf(vm.newest.rates))} cores`), tile("CPU intensity", percent(vm.newest?.cpu_intensity ?? 0)),
-        tile("GPU intensity", vm.newest?.gpu_known ? percent(vm.newest.gpu_intensity) : "-")) : el("p", { class: "note" }, `It is not here now.${
+        tile("GPU intensity", vm.newest?.gpu_known ? percent(vm.newest.gpu_intensity) : "-")) : el("p", { class: "note" }, `The VM is not on this host now.${
           newest?.state === "done" ? ` It was moved to ${newest.to}.` : ""}`),
       ...leftOut(samples.left_out),
-      samples.items.length === 0 && el("p", { class: "note" }, "Nothing is stored of it of this time."),
+      samples.items.length === 0 && el("p", { class: "note" }, "Nothing is stored about this VM for this period."),
       used.box, lost.box,
-      ...programTable("Programs of the host that took its CPU time, since vgpud started", vm?.lost_to),
+      ...programTable("Host programs that took its CPU time, since vgpud started", vm?.lost_to),
       ...exitTable(samples),
       busy?.box,
       ...(gpus?.gpu_known ? gpuTable(context, gpus) : []),

@@ -47,7 +47,7 @@ function figures(options: Omit<ChartOptions, "period" | "onSelect">): HTMLElemen
       details.append(table(options.title, [
         { head: "Time", cell: (i) => clock(1e9 * (options.times[i] ?? 0)) },
         ...options.lines.map((line) => ({ head: `${line.label}, ${options.unit}`, number: true, cell: (i: number) => line.values[i]?.toFixed(3) ?? "-" })),
-      ] as Column<number>[], options.times.map((_, i) => i), "Nothing is stored of this time."));
+      ] as Column<number>[], options.times.map((_, i) => i), "Nothing is stored for this period."));
   } }, el("summary", {}, "Figures"));
   return details;
 }
