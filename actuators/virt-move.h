@@ -76,7 +76,7 @@ struct vg_precheck {
     bool native; /* the devices are migrated instead of detached, because vg_virt_ask_native() found
                     this possible */
     int64_t memory_bytes; /* filled in: the memory of the domain */
-    /* char *, gets a sentence for each unresolved doubt that may make the move fail; may be NULL */
+    /* char *, gets a sentence for each possible obstacle; may be NULL */
     GPtrArray *doubts;
     /* struct vg_path_need, gets the paths that the domain needs on its host; may be NULL */
     GPtrArray *paths;

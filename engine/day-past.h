@@ -22,8 +22,9 @@ vg_day_past *vg_day_past_new(void);
 void vg_day_past_free(vg_day_past *past); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_day_past, vg_day_past_free)
 
-/* Adds the mean of a VM over VG_ENGINE_DAY_NS, in order of time. end_ns is since the epoch. cores:
- * its demand; gpu: its GPU intensity, or -1 if it is unknown. A gap repeats the mean before it. */
+/* Adds the mean of a VM over VG_ENGINE_DAY_NS. Call it in chronological order. end_ns is since the
+ * epoch. cores: its demand; gpu: its GPU intensity, or -1 if it is unknown. A gap repeats the mean
+ * before it. */
 void vg_day_past_add(vg_day_past *past, const char *uuid, int64_t end_ns, double cores, double gpu);
 
 /* Adds the past before the day of a VM that has been measured since vgpud started. offset_ns: epoch

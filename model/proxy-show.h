@@ -26,7 +26,7 @@ struct vg_proxy_quantiles {
 
 /* The socket's activity in the last few seconds. */
 struct vg_proxy_window {
-    int64_t span_ns;     /* 0 if there was no query shortly before, so that nothing is known */
+    int64_t span_ns;     /* 0, and the others are unknown, if there was no recent earlier query */
     int64_t held_ns;     /* time during which its programs had the device */
     int64_t all_held_ns; /* time during which programs of any socket had it */
     int64_t weights;     /* sum for all sockets that had the device or wanted it */

@@ -275,8 +275,8 @@ extern const struct mover_executor mover_nova;
 
 /* paths.c */
 
-/* Adds the problems and doubts about the paths (struct vg_path_need) that the VM needs; without a
- * peer, only problems on this host. Does not wait for unresponsive file systems. */
+/* Adds the obstacles, certain and possible, in the paths (struct vg_path_need) that the VM needs;
+ * without a peer, only those on this host. Does not wait for unresponsive file systems. */
 void mover_check_paths(struct mover_move *move, const GPtrArray *needs, GPtrArray *problems);
 
 /* queue.c */

@@ -88,8 +88,8 @@ const vg_thread *vg_store_thread(const vg_store *store);
 
 /* ---- reading: blocks for as long as the disk takes ---- */
 
-/* Reads rows (struct vg_history_row, with a clear function) in order of time. Gaps are not filled:
- * a row starts and ends with the source's first and last window in its step. Fails with
+/* Reads rows (struct vg_history_row, with a clear function) in chronological order. Gaps are not
+ * filled: a row starts and ends with the source's first and last window in its step. Fails with
  * VG_E_NOT_FOUND if the VM was never stored. Fails with VG_E_INVALID after reading
  * VG_HISTORY_ROWS_MAX rows if there are more; rows of the source count even without the VM.
  * Unreadable data is omitted and named in query->left_out. Fails with VG_E_IO if no other data

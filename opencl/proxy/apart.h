@@ -19,11 +19,11 @@
  * creates a user namespace, which the others then require. */
 pid_t vg_apart_fork(void);
 
-/* In such a process: maps the user's and the group's IDs to themselves in the user namespace, if
- * it has one. Returns NULL, or what failed, with errno. */
+/* In a client's process: maps the user's and the group's IDs to themselves in the user namespace,
+ * if it has one. Returns NULL, or what failed, with errno. */
 const char *vg_apart_map(void);
 
-/* In such a process: mounts the private file system, owned by USER or, if that is NULL, by this
+/* In a client's process: mounts the private file system, owned by USER or, if that is NULL, by this
  * process's user. Mounts an empty folder over each folder of which REACH needs nothing. Returns
  * NULL, or what failed, with errno. */
 const char *vg_apart_mount(const struct proxy_reach *reach, const char *user);
