@@ -5,9 +5,9 @@
  * stored with it.
  *
  * A move that is waiting for its turn, a window or a limit remains in the plan. A move that no
- * longer matches the plan, or whose VM is resting, is dropped, because a new plan is better than an
- * old one. If a move of a wave fails or is dropped, later waves are dropped too. All of this
- * follows from the moves in the journals of all hosts. So a restart or a new leader changes
+ * longer matches the plan, or whose VM is in its cooldown, is dropped, because a new plan is better
+ * than an old one. If a move of a wave fails or is dropped, later waves are dropped too. All of
+ * this follows from the moves in the journals of all hosts. So a restart or a new leader changes
  * nothing.
  *
  * Pure; any thread.
@@ -68,8 +68,8 @@ struct vg_acts_facts {
 /* Returns whether acting is configured for any host. A VM can have the mode in addition. */
 bool vg_acts_is_wanted(const struct vg_act_rules *rules, const struct vg_policy_config *policy);
 
-/* Returns how long a VM rests after its last move: longer, the more often it has been moved
- * lately. *ret_moves: how often. */
+/* Returns a VM's cooldown after its last move, which grows with the number of its recent moves.
+ * *ret_moves: this number. */
 int64_t vg_acts_cooldown(const struct vg_acts_facts *facts, const char *uuid, unsigned *ret_moves);
 
 /* Stores when a user last resumed automatic moves, by the leader's clock: the clock of the host
