@@ -126,13 +126,13 @@ describe_hold(const vg_cluster *cluster, const struct vg_host_state *host, const
                            (double)hold->looked_at * window_s, lost, threshold);
 }
 
-/* Describes the capacity: "4 there" or, for floating VMs, what the pools leave. */
+/* Describes the capacity: "4 available" or, for floating VMs, what the pools leave. */
 static char *
 describe_supply(const vg_cluster *cluster, size_t host_index, const struct vg_load *load)
 {
     const struct vg_host_state *host = &cluster->hosts[host_index];
     if (load != &host->floating || host->pools->len == 0)
-        return g_strdup_printf("%.0f there", load->capacity);
+        return g_strdup_printf("%.0f available", load->capacity);
     return g_strdup_printf("pinned VMs leave %.2f", vg_predict_left(cluster, host_index));
 }
 

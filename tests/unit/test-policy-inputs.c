@@ -91,7 +91,7 @@ test_bad_vm_joins_no_pool(void **state)
     policy_add_vm(host, "b", 1.5, 1);
     g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
     assert_true(
-        policy_says(plan->why, "host 'h' loses 0.50 cores on CPU 0 (1.50 demanded, 1 there)"));
+        policy_says(plan->why, "host 'h' loses 0.50 cores on CPU 0 (1.50 demanded, 1 available)"));
 }
 
 /* Of the profiles with good data most have windows of 1 s, and the longest has four. */
@@ -215,9 +215,10 @@ test_hold_of_a_host_program(void **state)
         assert_int_equal(plan->verdict, known > 0 ? VG_PLAN_NOTHING_TO_DO : VG_PLAN_CHANGES);
         if (known > 0)
             assert_true(policy_says(
-                plan->why, "host 'from' loses 0.30 cores on CPUs (VMs demand 7.50, the host itself "
-                           "uses 0.40, 8 there), but not for long enough: its mean over the last "
-                           "30 s is 0.00, below the threshold of 0.05"));
+                plan->why,
+                "host 'from' loses 0.30 cores on CPUs (VMs demand 7.50, the host itself "
+                "uses 0.40, 8 available), but not for long enough: its mean over the last "
+                "30 s is 0.00, below the threshold of 0.05"));
     }
 }
 
@@ -247,7 +248,7 @@ test_own_use_of_a_pool(void **state)
     policy_config.max_moves = 0;
     g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
     assert_true(policy_says(plan->why, "host 'host' loses 0.10 cores on CPU 0 (VMs demand 0.80, "
-                                       "the host itself uses 0.20, 1 there)"));
+                                       "the host itself uses 0.20, 1 available)"));
 }
 
 /* An older vgpud reports own_share, and no own_known. */
@@ -298,8 +299,9 @@ test_host_time_counts_once(void **state)
         policy_config.max_moves = 0;
         g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
         if (known == 0)
-            assert_true(policy_says(plan->why, "host 'host' loses 0.20 cores on CPUs 0-1 (VMs "
-                                               "demand 1.60, the host itself uses 0.60, 2 there)"));
+            assert_true(policy_says(plan->why,
+                                    "host 'host' loses 0.20 cores on CPUs 0-1 (VMs "
+                                    "demand 1.60, the host itself uses 0.60, 2 available)"));
         else
             assert_true(policy_says(plan->why, "on host 'host', VM 'a' loses 0.30 cores to "
                                                "waiting, although there are enough CPUs"));
@@ -423,9 +425,9 @@ test_gpu_demand(void **state)
         policy_config.hold_ns = 0;
         assert_reason(snapshot, "a",
                       shaped ? "host 'h' loses 0.60 engines on engine 'rcs0' of GPU 'card0' (1.60 "
-                               "demanded, 1 there)"
+                               "demanded, 1 available)"
                              : "host 'h' loses 0.80 engines on engine 'rcs0' of GPU 'card0' (1.80 "
-                               "demanded, 1 there)");
+                               "demanded, 1 available)");
     }
 }
 

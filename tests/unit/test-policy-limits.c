@@ -779,10 +779,10 @@ test_other_places(void **state)
     g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
     assert_true(plan->actions->len > 0);
     const struct vg_plan_action *action = plan->actions->pdata[0];
-    assert_true(g_str_has_prefix(action->reason.text,
-                                 "Host 'h' loses 0.80 cores on CPU 0 (1.80 demanded, 1 there); all "
-                                 "its CPUs together lose 1.10 cores; its GPUs lose 0.50 "
-                                 "engines. VM "));
+    assert_true(g_str_has_prefix(
+        action->reason.text, "Host 'h' loses 0.80 cores on CPU 0 (1.80 demanded, 1 available); all "
+                             "its CPUs together lose 1.10 cores; its GPUs lose 0.50 "
+                             "engines. VM "));
 }
 
 /* Contention in the newest `busy` of `n` windows. */

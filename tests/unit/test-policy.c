@@ -51,7 +51,7 @@ test_complement_by_hand(void **state)
     assert_non_null(strstr(action->runner_up.why, "comes first by name"));
     assert_int_equal(action->runner_up.gain.lost_cpu_ns_per_s, S);
     assert_non_null(strstr(action->reason.text,
-                           "Host 'from' loses 1.00 cores on CPU 0 (2.00 demanded, 1 there)"));
+                           "Host 'from' loses 1.00 cores on CPU 0 (2.00 demanded, 1 available)"));
     /* CPU 1 of the host is free: the whole core could be had without a migration. */
     assert_true(policy_says(plan->notes, "1.00 of the 1.00 lost cores could be recovered without a "
                                          "migration"));
@@ -109,7 +109,7 @@ test_what_the_host_itself_takes(void **state)
     policy_assert_near(policy_input_of(action, "to_own_cores"), 0.5);
     assert_non_null(strstr(action->reason.text,
                            "Host 'from' loses 0.50 cores on CPUs (VMs demand 1.00, the host itself "
-                           "uses 1.50, 2 there)"));
+                           "uses 1.50, 2 available)"));
     assert_non_null(
         strstr(action->reason.text,
                "host 'idle' has 2 CPUs; its VMs demand 0.00 and the host itself uses 0.50"));
@@ -138,9 +138,9 @@ test_what_the_host_takes_of_a_pool(void **state)
         g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
         assert_true(policy_says(
             plan->why, sisters == 1 ? "host 'host' loses 0.50 cores on CPU 0 (VMs demand 1.00, the "
-                                      "host itself uses 0.50, 1 there)"
+                                      "host itself uses 0.50, 1 available)"
                                     : "host 'host' loses 1.00 cores on CPU 0 (VMs demand 1.20, the "
-                                      "host itself uses 0.80, 1 there)"));
+                                      "host itself uses 0.80, 1 available)"));
     }
 }
 
@@ -161,7 +161,7 @@ test_a_quota_is_no_demand(void **state)
     assert_int_equal(plan->actions->len, 1);
     const struct vg_plan_action *action = plan->actions->pdata[0];
     assert_int_equal(action->gain.lost_cpu_ns_per_s, S / 2);
-    assert_non_null(strstr(action->reason.text, "(1.50 demanded, 1 there)"));
+    assert_non_null(strstr(action->reason.text, "(1.50 demanded, 1 available)"));
 
     g_autoptr(vg_snapshot) alone = vg_snapshot_new(VG_SOURCE_TRACE);
     alone->end_ns = 10 * S;
@@ -228,10 +228,10 @@ test_pools(void **state)
     policy_config.max_moves = 0;
     g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
     assert_int_equal(plan->verdict, VG_PLAN_NOTHING_TO_DO);
-    assert_true(policy_says(plan->why,
-                            "host 'pools' loses 1.00 cores on CPUs 0-1 (3.00 demanded, 2 there)"));
+    assert_true(policy_says(
+        plan->why, "host 'pools' loses 1.00 cores on CPUs 0-1 (3.00 demanded, 2 available)"));
     assert_true(
-        policy_says(plan->why, "host 'big' loses 2.00 cores on CPUs (3.00 demanded, 1 there)"));
+        policy_says(plan->why, "host 'big' loses 2.00 cores on CPUs (3.00 demanded, 1 available)"));
     assert_true(policy_says(plan->why, "the plan has 0 moves, which is the limit"));
 
     /* Wins 2 on big, loses 1.5 on pools. */
