@@ -30,7 +30,7 @@ enum vg_output_format {
 /* The display of a member in a table. CSV always has the raw value. */
 enum vg_cell {
     VG_CELL_TEXT, /* wrapped if the terminal is too narrow for it */
-    /* A name. VG_OUTPUT_TABLE shows the display name if there is one: member "label" beside
+    /* A name. VG_OUTPUT_TABLE shows the display name if there is one: member "label" next to
      * "name", or "x_label" beside "x". */
     VG_CELL_NAME,
     VG_CELL_FOLD, /* lines that are created here and always wrapped; commands are not broken */

@@ -12,10 +12,10 @@
 #define VG_CL_INCLUDE_DEPTH 64
 
 /* Returns SOURCE with each #include line replaced by the file. OPTIONS, which may be NULL, has the
- * folders (-I); "..." is also looked up beside the including file and in the working directory. A
- * line remains if the file does not exist, if it names a macro, or if it names one of the N header
- * programs NAMES. Returns NULL if no line was replaced, the result would be too long, or memory is
- * exhausted. The caller frees the result. */
+ * folders (-I); "..." is also searched for next to the including file and in the working directory.
+ * A line remains if the file does not exist, if it names a macro, or if it names one of the N
+ * header programs NAMES. Returns NULL if no line was replaced, the result would be too long, or
+ * memory is exhausted. The caller frees the result. */
 char *vg_cl_include(const char *source, const char *options, const char *const *names, unsigned n);
 
 /* Makes this process read no local files, because it serves programs of other machines. */
