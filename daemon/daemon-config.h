@@ -90,7 +90,7 @@ struct vg_daemon_config {
     bool trace_lttng;
     char *trace_provider; /* empty for the installed one */
 
-    char *lttng_url; /* empty if no live session is to be read */
+    char *lttng_url; /* empty if vgpud reads no live session */
     int lttng_host;  /* enum vg_config_host */
     int64_t lttng_lag_ns;
     bool lttng_create;
@@ -191,7 +191,7 @@ struct vg_peer_config {
     char *libvirt_uri;
     char
         *host; /* the name of its host; empty if the peer's name or certificate already proves it */
-    char *nova_host; /* empty if nova is to be queried */
+    char *nova_host; /* empty if vgpud queries nova for it */
 };
 
 /* Reads path (VG_CONFIG_PATH if path is NULL and that file exists), and then conf.d/NAME.conf in

@@ -17,7 +17,7 @@ int vg_lttng_config_check(const struct vg_daemon_config *config, GError **err);
  * of this one. Otherwise returns NULL. The caller frees it. */
 char *vg_lttng_config_elsewhere(const struct vg_daemon_config *config);
 
-/* Creates the collector. Returns NULL without setting *err if no session is to be read. */
+/* Creates the collector. Returns NULL without setting *err if vgpud reads no session. */
 vg_collector *vg_lttng_config_collector(const struct vg_daemon_config *config, vg_window_grid *grid,
                                         GError **err);
 

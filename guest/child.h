@@ -20,7 +20,7 @@
 
 enum vg_guest_stop {
     VG_GUEST_STOP_NONE,
-    /* SIGUSR1: the present task is to end, and to be undone. */
+    /* SIGUSR1: the current task must end and be undone. */
     VG_GUEST_STOP_CANCEL,
 };
 
@@ -39,7 +39,7 @@ struct vg_guest_child_end {
  * SIGCHLD, arrive only while this process waits. */
 void vg_guest_child_init(void);
 
-/* Returns whether and how the work is to end. */
+/* Returns whether and how the work must end. */
 enum vg_guest_stop vg_guest_child_stop(void);
 /* Ignores SIGUSR1 from now on, since undoing cannot be cancelled. */
 void vg_guest_child_ignore_cancel(void);
@@ -48,10 +48,10 @@ void vg_guest_child_ignore_cancel(void);
  * has ended, so does this process. */
 void vg_guest_child_wait(struct pollfd *fds, size_t n, int64_t until_ms);
 
-/* Waits until until_ms has passed, or the work is to end. */
+/* Waits until until_ms has passed, or the work must end. */
 void vg_guest_child_sleep(int64_t until_ms);
 
-/* Runs a program in a process group of its own, and keeps its output and errors; its input is
+/* Runs a program in its own process group, and stores its output and errors; its input is
  * empty. PATH is searched if its name has no slash. argv and env end with NULL. Returns 0, or an
  * errno if it cannot be started. */
 int vg_guest_child_run(const char *const *argv, char *const *env, int64_t until_ms,

@@ -36,7 +36,7 @@ struct vg_cuda_gpu {
     int64_t total_bytes, free_bytes, used_bytes;
 };
 
-/* The GPU memory of a process; -1 if the driver does not say. */
+/* The GPU memory of a process; -1 if the driver does not report it. */
 struct vg_cuda_use {
     pid_t pid;
     size_t gpu;

@@ -47,13 +47,14 @@ struct vg_cuda_history {
 bool vg_cuda_history_take(struct vg_cuda_history *history, size_t i, const uint64_t *values,
                           size_t n);
 
-/* Returns whether the caller of this call is to be looked up. */
+/* Returns whether the caller of this call must be determined. */
 bool vg_cuda_history_wants_caller(const struct vg_cuda_history *history, size_t i);
 /* Records the library that made a call of function i; "" if unknown. */
 void vg_cuda_history_take_caller(struct vg_cuda_history *history, size_t i, const char *library);
 
-/* By its calls alone, may a GPU access a large allocation of another GPU? The first function
- * checks allocations made for a context, the second those made by cuMemCreate. */
+/* Return whether, according to its calls alone, a GPU may access a large allocation of another GPU.
+ * The first function checks allocations made for a context, the second those made by cuMemCreate.
+ */
 bool vg_cuda_history_has_peer(const struct vg_cuda_history *history);
 bool vg_cuda_history_has_shared(const struct vg_cuda_history *history);
 

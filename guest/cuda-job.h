@@ -22,7 +22,7 @@
  * copies: 480 MiB were measured with driver 580. */
 #define VG_CUDA_OVERHEAD_BYTES ((int64_t)480 << 20)
 
-/* The file that lists the processes that were released and are to be restored. */
+/* The file that lists the processes that were released and must be restored. */
 #define VG_CUDA_KEPT_PATH "/run/vgpu-guestd-cuda.json"
 
 enum vg_cuda_movable {
@@ -72,8 +72,8 @@ struct vg_cuda_process {
     char why[768];
 };
 
-/* The maximum number of inheritors: forked children of the processes that have the GPUs' files from
- * them and no other GPU resources. */
+/* The maximum number of inheritors, which are forked children that inherited the GPUs' files from
+ * these processes and have no other GPU resources. */
 #define VG_CUDA_INHERITORS_MAX 2048
 
 struct vg_cuda_job {

@@ -49,7 +49,7 @@ struct vg_opencl_program {
     /* The agent has seen it holding a GPU. Statements of other processes about GPUs are ignored,
      * because any process can connect to the agent. */
     bool is_seen;
-    /* For the caller: it is to be stopped or resumed; and it is to be reported. */
+    /* For the caller: it must be stopped or resumed, and it must be reported. */
     bool is_wanted, is_told;
     /* Device memory; the time of the stop request by CLOCK_MONOTONIC, and the duration of the
      * stop; the duration of the return, and of the whole pause. Each is -1 if not known. */

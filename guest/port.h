@@ -51,7 +51,8 @@ void vg_guest_port_clear(struct vg_guest_port *port);
 /* Opens the port, if it is not open and the time for another attempt has come. */
 void vg_guest_port_open(struct vg_guest_port *port);
 
-/* Returns what poll() is to wait for, and brings *until_ms forward to the next attempt. */
+/* Returns the events that poll() must wait for, and brings *until_ms forward to the next attempt.
+ */
 struct pollfd vg_guest_port_poll(const struct vg_guest_port *port, int64_t *until_ms);
 
 /* Handles the events that poll() reported. */

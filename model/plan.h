@@ -91,7 +91,7 @@ struct vg_plan_action {
     int64_t wave; /* counted from 1. Actions of a wave may run concurrently, after the earlier waves
                    * are complete; 0 in older plans */
     int64_t group;     /* counted from 1. The actions of a group share one gain; 0 in older plans */
-    bool undo_partial; /* if another action of its group fails, this action is to be undone, because
+    bool undo_partial; /* if another action of its group fails, this action must be undone, because
                           it does not help on its own */
     GPtrArray *gpus; /* struct vg_gpu_target, one for each GPU that moves; older plans have none */
 };

@@ -378,7 +378,7 @@ void mover_end_asking(vg_mover *mover, const char *uuid);
 
 /* share.c */
 
-/* Where a VM's programs are to run. */
+/* Where a VM's programs will run. */
 struct mover_goal {
     const char *vm, *uuid;
     const char *place; /* "proxy:tcp:HOST:PORT" etc.; NULL for nowhere */

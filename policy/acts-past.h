@@ -21,9 +21,9 @@ char *acts_why_mode(const struct vg_acts_facts *facts, const struct vg_act_move 
 /* Finds the record of an automatic move, or NULL. */
 const struct vg_migration *acts_find(const struct vg_acts_facts *facts, const char *act);
 
-/* Return a sentence, which the caller frees, if a move of the VM has not ended, if its
- * cooldown has not passed, if it was on the host recently, or if a move of the VM was reversed
- * within a day. Otherwise NULL. */
+/* Return the reason as a sentence, which the caller frees, or NULL if it does not apply. The
+ * reasons are that a move of the VM has not ended, that its cooldown has not passed, that it was on
+ * the host recently, and that a move of it was reversed within a day. */
 char *acts_why_moving(const struct vg_acts_facts *facts, const struct vg_act_move *move);
 char *acts_why_rests(const struct vg_acts_facts *facts, const struct vg_act_move *move);
 char *acts_why_cycle(const struct vg_acts_facts *facts, const struct vg_act_move *move);

@@ -84,7 +84,7 @@ void vg_acts_note_resume(vg_acting *acting, const struct vg_act_mark *resume, in
 unsigned vg_acts_take(const struct vg_acts_facts *facts, const vg_plan *plan, const char *id,
                       struct vg_acting *acting);
 
-/* Brings everything up to date. start receives the moves that are to start now (struct vg_act_move,
+/* Brings everything up to date. start receives the moves that must start now (struct vg_act_move,
  * borrowed), which count as starting from now on. The caller must store `acting` before it sends
  * the orders. A move whose order may have been lost is in start again until until_ns. Its asked_ns
  * is then before now_ns, and its source must not start it twice. */
