@@ -162,7 +162,7 @@ verdict_text(const vg_plan *plan)
         return "changes are proposed; nothing has been done";
     case VG_PLAN_INFEASIBLE:
         if (plan->free_up)
-            return "vgpud found no moves that free these places";
+            return "vgpud found no moves that free these slots";
         return "there is contention, but no move is possible";
     case VG_PLAN_NOTHING_TO_DO:
     case VG_PLAN_VERDICT_MAX:

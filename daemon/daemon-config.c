@@ -244,7 +244,7 @@ static const struct vg_conf_key own_keys[] = {
     {"peers", "refresh", VG_CONF_DURATION, AT(peers_refresh_ns), "10s", 1, 3600, NULL,
      "Interval for querying each [peer NAME], in addition to queries for plans."},
     {"peers", "deadline", VG_CONF_DURATION, AT(peers_deadline_ns), "3s", 0.1, 10, NULL,
-     "Time limit for the answer of a peer, and for the answers of all peers to a plan."},
+     "Time limit for the answer of a peer, and for the answers of all peers for a plan."},
 
     {"alerts", "command", VG_CONF_STRING, AT(alert_command), "", 0, 4000, NULL,
      "Program with arguments to run for each alert that is raised or cleared; empty for none."},
