@@ -63,6 +63,7 @@ struct vg_view {
     GHashTable *labels;      /* see vg_view_label(); never NULL */
     GPtrArray *alerts;       /* struct vg_active_alert; never NULL */
     size_t alert_rules;      /* number of rules for alerts */
+    char *alerts_doubt;      /* why alerts may be missing, or NULL */
     GPtrArray *gpu_parts;    /* struct vg_gpu_part of the inventory; never NULL */
     struct vg_window totals; /* sums since the start (replay: of all windows) */
     GArray *lost_series;     /* struct vg_lost_serie; NULL before the first window */
@@ -216,8 +217,8 @@ struct vg_backend_measurement {
 /* Access to the API, and the audit log of its use. */
 struct vg_backend_access {
     /* Finds the identity of a token. Fails with VG_E_DENIED if it is unknown or has expired, and
-     * with VG_E_BUSY if tokens cannot be checked now. The functions up to list_tokens never block;
-     * any thread. */
+     * with another error if tokens cannot be checked now. The functions up to list_tokens never
+     * block; any thread. */
     int (*check_token)(void *data, const char *token, struct vg_identity *ret, GError **err);
     /* Returns the role of clients with this certificate subject. */
     enum vg_role (*role_of_subject)(void *data, const char *subject);
@@ -225,8 +226,8 @@ struct vg_backend_access {
     GStrv (*list_peer_hosts)(void *data);
     /* Records that a request without a known identity received this status. */
     void (*note_refusal)(void *data, const char *origin, unsigned status);
-    /* Returns struct vg_token, by name; never blocks. */
-    GPtrArray *(*list_tokens)(void *data);
+    /* Returns struct vg_token, by name. Fails if tokens cannot be read now. */
+    GPtrArray *(*list_tokens)(void *data, GError **err);
     /* The functions below may block. Does the same as vg_journal_create_token(). */
     char *(*create_token)(void *data, const char *name, enum vg_role role, int64_t expires_ns,
                           GError **err);

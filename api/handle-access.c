@@ -42,7 +42,13 @@ void
 vg_handle_list_tokens(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
-    g_autoptr(GPtrArray) tokens = backend->access->list_tokens(backend->data);
+    GError *err = NULL;
+    g_autoptr(GPtrArray) tokens = backend->access->list_tokens(backend->data, &err);
+
+    if (!tokens) {
+        vg_answer_error(request, err);
+        return;
+    }
     json_object *object = json_object_new_object();
     json_object *items = json_object_new_array();
 

@@ -6,6 +6,7 @@
 
 #include "api/route.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/json.h"
 
 static json_object *
@@ -80,6 +81,13 @@ vg_handle_alerts(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
     g_autoptr(vg_view) view = backend->measurement->view(backend->data);
+    GError *err = NULL;
+
+    if (view->alerts_doubt) {
+        vg_error(&err, VG_E_IO, "%s", view->alerts_doubt);
+        vg_answer_error(request, err);
+        return;
+    }
     json_object *object = json_object_new_object();
 
     vg_json_add_int64(object, "rules", (int64_t)view->alert_rules);

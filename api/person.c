@@ -56,13 +56,13 @@ person_role_of_user(const struct vg_request *request, const char *number)
 }
 
 static enum vg_role
-person_role_of_token(const struct vg_request *request, const char *name)
+person_role_of_token(const struct vg_request *request, const char *name, GError **err)
 {
     const struct vg_backend *backend = request->backend;
-    g_autoptr(GPtrArray) tokens = backend->access->list_tokens(backend->data);
+    g_autoptr(GPtrArray) tokens = backend->access->list_tokens(backend->data, err);
     const int64_t now_ns = vg_clock_realtime_ns();
 
-    for (guint i = 0; i < tokens->len; i++) {
+    for (guint i = 0; tokens && i < tokens->len; i++) {
         const struct vg_token *token = tokens->pdata[i];
         if (strcmp(token->name, name) == 0 && (!token->expires_ns || token->expires_ns > now_ns))
             return token->role;
@@ -70,9 +70,10 @@ person_role_of_token(const struct vg_request *request, const char *name)
     return VG_ROLE_NONE;
 }
 
-/* Returns the role of a person, "IDENTITY at HOST", on this host. */
+/* Returns the role of a person, "IDENTITY at HOST", on this host. Sets *err if the role cannot be
+ * determined. */
 static enum vg_role
-person_role(const struct vg_request *request, const char *person)
+person_role(const struct vg_request *request, const char *person, GError **err)
 {
     const char *at = g_strrstr(person, person_at);
     g_autofree char *identity = at ? g_strndup(person, (size_t)(at - person)) : g_strdup(person);
@@ -84,7 +85,7 @@ person_role(const struct vg_request *request, const char *person)
     if (g_str_has_prefix(identity, "uid:"))
         return person_role_of_user(request, name);
     if (g_str_has_prefix(identity, "token:"))
-        return person_role_of_token(request, name);
+        return person_role_of_token(request, name, err);
     return g_str_has_prefix(identity, "cert:")
                ? backend->access->role_of_subject(backend->data, name)
                : VG_ROLE_NONE;
@@ -103,7 +104,12 @@ vg_person_settle(const struct vg_request *request, const char *named, GError **e
         return NULL;
     }
     if (identity->role == VG_ROLE_PEER) {
-        const enum vg_role role = person_role(request, person);
+        GError *error = NULL;
+        const enum vg_role role = person_role(request, person, &error);
+        if (error) {
+            g_propagate_error(err, error);
+            return NULL;
+        }
         if (role != VG_ROLE_OPERATOR && role != VG_ROLE_ADMIN) {
             vg_error(err, VG_E_DENIED,
                      "'%s', for which '%s' acts, is not an operator here: the same token name, "

@@ -46,6 +46,7 @@ vg_view_unref(vg_view *view)
     vg_inventory_free(view->inventory);
     g_ptr_array_unref(view->gpu_parts);
     g_ptr_array_unref(view->alerts);
+    g_free(view->alerts_doubt);
     vg_gpu_log_unref(view->gpu_log);
     g_free(view);
 }

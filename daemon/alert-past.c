@@ -102,7 +102,10 @@ vg_alert_past_restore(vg_journal *journal, vg_node *node, vg_event_log *events)
     void *value;
 
     if (!past) {
-        vg_log_warn("cannot read earlier alerts reason=\"%s\"", error->message);
+        g_prefix_error(&error, "earlier alerts cannot be read: ");
+        vg_log_warn("%s", error->message);
+        vg_node_doubt_alerts(node, error->message);
+        vg_node_tick(node);
         return;
     }
     for (guint i = 0; i < past->len; i++)

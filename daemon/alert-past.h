@@ -10,7 +10,8 @@
 #include "journal/journal.h"
 
 /* Reads the raised alerts from the journal, and passes those whose rules still exist to the node.
- * The other alerts end. Called once, after the node has received its rules. Blocks. */
+ * The other alerts end. If the journal cannot be read, the node reports that alerts may be missing.
+ * Called once, after the node has received its rules. Blocks. */
 void vg_alert_past_restore(vg_journal *journal, vg_node *node, vg_event_log *events);
 
 #endif

@@ -239,11 +239,11 @@ note_refusal(void *data, const char *origin, unsigned status)
 }
 
 static GPtrArray *
-list_tokens(void *data)
+list_tokens(void *data, GError **err)
 {
     const vg_daemon_backend *backend = data;
 
-    return vg_journal_list_tokens(backend->parts.journal);
+    return vg_journal_list_tokens(backend->parts.journal, err);
 }
 
 static char *

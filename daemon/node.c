@@ -288,6 +288,7 @@ make_view(vg_node *node)
     vg_view_make_labels(view);
     vg_alerts_list(node->alerts, view->alerts);
     view->alert_rules = vg_alerts_count_rules(node->alerts);
+    view->alerts_doubt = g_strdup(vg_alerts_read_doubt(node->alerts));
     view->gpu_log = vg_gpu_log_ref(node->gpu_log);
     vg_window_copy(&view->totals, &node->totals);
     view->lost_series = vg_lost_series_list(node->lost_series);
@@ -383,6 +384,13 @@ bool
 vg_node_restore_alert(vg_node *node, const struct vg_active_alert *alert)
 {
     return vg_alerts_restore(node->alerts, alert);
+}
+
+void
+vg_node_doubt_alerts(vg_node *node, const char *reason)
+{
+    vg_alerts_doubt(node->alerts, reason);
+    node->unpublished = true;
 }
 
 static void

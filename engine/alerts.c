@@ -38,6 +38,8 @@ struct alert_state {
 
 struct vg_alerts {
     GPtrArray *states; /* struct alert_state */
+    char *doubt;       /* why alerts of earlier runs are unknown, or NULL */
+    int64_t doubt_ns;  /* the length of the windows that are still needed */
 };
 
 static void
@@ -86,6 +88,7 @@ vg_alerts_free(vg_alerts *alerts)
     if (!alerts)
         return;
     g_ptr_array_unref(alerts->states);
+    g_free(alerts->doubt);
     g_free(alerts);
 }
 
@@ -302,6 +305,9 @@ vg_alerts_step(vg_alerts *alerts, const struct vg_window *window, int64_t offset
         return;
     for (guint i = 0; i < alerts->states->len; i++)
         alert_step(alerts->states->pdata[i], window, name, names, &turn);
+    alerts->doubt_ns -= turn.length_ns;
+    if (alerts->doubt_ns <= 0)
+        g_clear_pointer(&alerts->doubt, g_free);
 }
 
 bool
@@ -325,6 +331,24 @@ vg_alerts_restore(vg_alerts *alerts, const struct vg_active_alert *alert)
         return true;
     }
     return false;
+}
+
+void
+vg_alerts_doubt(vg_alerts *alerts, const char *reason)
+{
+    alerts->doubt_ns = 0;
+    for (guint i = 0; i < alerts->states->len; i++) {
+        const struct alert_state *state = alerts->states->pdata[i];
+        alerts->doubt_ns = MAX(alerts->doubt_ns, state->rule.for_ns);
+    }
+    g_free(alerts->doubt);
+    alerts->doubt = alerts->doubt_ns > 0 ? g_strdup(reason) : NULL;
+}
+
+const char *
+vg_alerts_read_doubt(const vg_alerts *alerts)
+{
+    return alerts->doubt;
 }
 
 static int

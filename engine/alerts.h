@@ -64,6 +64,13 @@ void vg_alerts_step(vg_alerts *alerts, const struct vg_window *window, int64_t o
  * and VMs are unknown until then. Returns false if there is no such rule. */
 bool vg_alerts_restore(vg_alerts *alerts, const struct vg_active_alert *alert);
 
+/* Records that alerts of earlier runs are unknown, and why. The doubt ends after windows for the
+ * longest period of a rule, because these show all alerts. */
+void vg_alerts_doubt(vg_alerts *alerts, const char *reason);
+
+/* Returns why alerts may be missing, or NULL; valid until the next window. */
+const char *vg_alerts_read_doubt(const vg_alerts *alerts);
+
 /* Appends the raised alerts (struct vg_active_alert), by rule and name; the list frees them. */
 void vg_alerts_list(const vg_alerts *alerts, GPtrArray *list);
 

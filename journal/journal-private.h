@@ -62,6 +62,7 @@ struct vg_journal {
     bool is_open;
     bool write_failed; /* a write failed, and none has succeeded since */
     char *reason;      /* why the journal does not work */
+    bool busy;         /* because another program uses it */
     struct vg_log_turns turns;
     bool tokens_known;    /* the tokens have been read */
     GPtrArray *tokens;    /* struct journal_token */

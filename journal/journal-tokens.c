@@ -155,12 +155,24 @@ vg_journal_revoke_token(vg_journal *journal, const char *name, GError **err)
 
 /* ---- from memory ---- */
 
-GPtrArray *
-vg_journal_list_tokens(vg_journal *journal)
+/* Fails if the tokens have never been read. Called under the lock. */
+static int
+journal_tokens_need(const vg_journal *journal, GError **err)
 {
-    GPtrArray *list = g_ptr_array_new_with_free_func(vg_token_free);
+    if (journal->tokens_known)
+        return 0;
+    return vg_error(err, journal->reason && !journal->busy ? VG_E_IO : VG_E_BUSY,
+                    "the tokens cannot be read: %s",
+                    journal->reason ? journal->reason : "the journal is not open yet");
+}
 
+GPtrArray *
+vg_journal_list_tokens(vg_journal *journal, GError **err)
+{
     VG_LOCK_SCOPE(&journal->lock);
+    if (journal_tokens_need(journal, err) < 0)
+        return NULL;
+    GPtrArray *list = g_ptr_array_new_with_free_func(vg_token_free);
     for (guint i = 0; i < journal->tokens->len; i++) {
         const struct journal_token *token = journal->tokens->pdata[i];
         struct vg_token *copy = g_memdup2(&token->token, sizeof(token->token));
@@ -179,9 +191,8 @@ vg_journal_check_token(vg_journal *journal, const char *text, int64_t at_ns,
 
     journal_token_hash(text, hash);
     VG_LOCK_SCOPE(&journal->lock);
-    if (!journal->tokens_known)
-        return vg_error(err, VG_E_BUSY, "the tokens cannot be read: %s",
-                        journal->reason ? journal->reason : "the journal is not open yet");
+    if (journal_tokens_need(journal, err) < 0)
+        return -1;
     for (guint i = 0; i < journal->tokens->len; i++) {
         struct journal_token *token = journal->tokens->pdata[i];
         if (journal_token_matches(token->hash, hash))

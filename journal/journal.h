@@ -192,12 +192,13 @@ char *vg_journal_create_token(vg_journal *journal, const char *name, enum vg_rol
 int vg_journal_revoke_token(vg_journal *journal, const char *name,
                             GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Lists all tokens by name (struct vg_token), from memory; does not block. */
-GPtrArray *vg_journal_list_tokens(vg_journal *journal);
+/* Lists all tokens by name (struct vg_token), from memory; does not block. Fails with VG_E_IO
+ * if the file cannot be read, or with VG_E_BUSY if it has not been read yet. */
+GPtrArray *vg_journal_list_tokens(vg_journal *journal, GError **err);
 
 /* Finds the identity of a token, in a time that does not depend on how much of the text is correct,
- * and records its use. Fails with VG_E_DENIED if the token is unknown or has expired, or with
- * VG_E_BUSY if the file has not been read yet. From memory; does not block. */
+ * and records its use. Fails with VG_E_DENIED if the token is unknown or has expired, and otherwise
+ * as vg_journal_list_tokens() does. From memory; does not block. */
 int vg_journal_check_token(vg_journal *journal, const char *text, int64_t at_ns,
                            struct vg_identity *ret, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 

@@ -3,6 +3,7 @@
 what waited is written without anybody's help."""
 import contextlib
 import itertools
+import json
 import os
 import random
 import re
@@ -351,6 +352,19 @@ def test_a_journal_that_was_spoilt_is_left_as_it_is(tmp_path, busy):
         assert status == 503 and path in problem["detail"] and "damaged" in problem["detail"]
         part = daemon.part("journal")
         assert part["state"] == "failed" and path in part["reason"] and not part["ready"]
+        # What is unknown is not shown as nothing.
+        status, _, body = daemon.request("GET", "/v1/tokens")
+        assert status == 503 and path in json.loads(body)["detail"], body
+        assert daemon.get("/v1/alerts")["items"] == []  # no alert is configured
+        daemon.stop()
+    with live(tmp_path, config=CONFIG + "[alert every]\nlost_cores=99\nfor=1h\n") as daemon:
+        status, _, body = daemon.request("GET", "/v1/alerts")
+        problem = json.loads(body)
+        assert status == 503 and "earlier alerts" in problem["detail"] and path in problem["detail"], body
+        daemon.stop()
+    with live(tmp_path, config=CONFIG + "[alert every]\nlost_cores=99\nfor=1s\n") as daemon:
+        wait_for(lambda: daemon.request("GET", "/v1/alerts")[0] == 200)
+        assert daemon.get("/v1/alerts")["items"] == []
         daemon.stop()
     with open(path, "rb") as file:
         assert file.read() == content

@@ -234,7 +234,7 @@ static void
 fuzz_reset_tokens(void)
 {
     const struct vg_backend *backend = fake_backend_table(fuzz.fake);
-    g_autoptr(GPtrArray) tokens = backend->access->list_tokens(backend->data);
+    g_autoptr(GPtrArray) tokens = backend->access->list_tokens(backend->data, NULL);
 
     for (guint i = 0; i < tokens->len; i++) {
         const struct vg_token *token = tokens->pdata[i];

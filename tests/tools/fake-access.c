@@ -89,11 +89,12 @@ note_refusal(void *data, const char *origin, unsigned status)
 }
 
 static GPtrArray *
-list_tokens(void *data)
+list_tokens(void *data, GError **err)
 {
     fake_backend *fake = data;
     GPtrArray *list = g_ptr_array_new_with_free_func(vg_token_free);
 
+    (void)err;
     VG_LOCK_SCOPE(&fake->lock);
     for (guint i = 0; i < fake->tokens->len; i++) {
         const struct vg_token *token = fake->tokens->pdata[i];

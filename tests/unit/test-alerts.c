@@ -239,6 +239,30 @@ test_restored(void **state)
     vg_alerts_free(alerts);
 }
 
+/* If earlier alerts are unknown, only windows for the longest period show all of them. */
+static void
+test_doubt(void **state)
+{
+    const struct vg_alert_rule rules[] = {{"web", 0.25, 1 * VG_NS_PER_S, "web-*", 0},
+                                          {"host", 0.5, 2 * VG_NS_PER_S, NULL, 0}};
+    vg_alerts *alerts = vg_alerts_new(rules, G_N_ELEMENTS(rules));
+    vg_alerts *none = vg_alerts_new(NULL, 0);
+
+    (void)state;
+    assert_null(vg_alerts_read_doubt(alerts));
+    vg_alerts_doubt(alerts, "no disk");
+    vg_alerts_doubt(none, "no disk");
+    assert_null(vg_alerts_read_doubt(none));
+    assert_string_equal(vg_alerts_read_doubt(alerts), "no disk");
+    STEP(alerts, 1000, "", {"db", 0});
+    STEP(alerts, 999, "", {"db", 0});
+    assert_string_equal(vg_alerts_read_doubt(alerts), "no disk");
+    STEP(alerts, 1, "", {"db", 0});
+    assert_null(vg_alerts_read_doubt(alerts));
+    vg_alerts_free(alerts);
+    vg_alerts_free(none);
+}
+
 int
 main(void)
 {
@@ -246,6 +270,7 @@ main(void)
         cmocka_unit_test(test_host),      cmocka_unit_test(test_vms),
         cmocka_unit_test(test_clear_for), cmocka_unit_test(test_long),
         cmocka_unit_test(test_restored),  cmocka_unit_test(test_names_in_openstack),
+        cmocka_unit_test(test_doubt),
     };
 
     return cmocka_run_group_tests_name("alerts", tests, NULL, NULL);

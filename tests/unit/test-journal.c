@@ -212,7 +212,7 @@ test_a_token_lets_in_until_it_expires_or_is_revoked(void **state)
     g_clear_error(&err);
     reopen(place);
     assert_denied(place->journal, ops, T0 + 1);
-    g_autoptr(GPtrArray) list = vg_journal_list_tokens(place->journal);
+    g_autoptr(GPtrArray) list = vg_journal_list_tokens(place->journal, NULL);
     assert_int_equal(list->len, 1);
     assert_string_equal(((const struct vg_token *)list->pdata[0])->name, "nova");
     assert_int_equal(((const struct vg_token *)list->pdata[0])->expires_ns, T0 + 100);
@@ -454,12 +454,24 @@ test_a_damaged_file_is_left_alone(void **state)
     assert_true(g_file_set_contents(place->file, damage, -1, NULL));
     place->journal = open_journal(place->dir);
     assert_fails(place, place->file);
+    /* Which tokens there are is not known, which is no refusal. */
+    struct vg_identity identity;
+    GError *err = NULL;
+    assert_null(vg_journal_list_tokens(place->journal, &err));
+    assert_true(g_error_matches(err, VG_ERROR, VG_E_IO));
+    assert_non_null(strstr(err->message, place->file));
+    g_clear_error(&err);
+    assert_int_equal(vg_journal_check_token(place->journal, "vgpud_x", T0, &identity, &err), -1);
+    assert_true(g_error_matches(err, VG_ERROR, VG_E_IO));
+    g_clear_error(&err);
     assert_true(g_file_get_contents(place->file, &content, NULL, NULL));
     assert_string_equal(content, damage);
     /* Somebody mends it, and the next call finds that. */
     assert_int_equal(g_remove(place->file), 0);
     assert_int_equal(save_plan(place->journal, "plan", T0), T0);
     assert_true(vg_journal_read_health(place->journal, NULL));
+    g_autoptr(GPtrArray) list = vg_journal_list_tokens(place->journal, NULL);
+    assert_int_equal(list->len, 0);
 }
 
 static void
