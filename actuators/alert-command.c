@@ -37,7 +37,9 @@
 
 struct vg_alert_command {
     char *host;
-    vg_queue *queue;   /* char *, JSON */
+    vg_alert_command_settled *settled;
+    void *data;
+    vg_queue *queue;   /* struct vg_happening */
     vg_thread *thread; /* NULL until a program is configured */
     pthread_mutex_t lock;
     char **argv; /* NULL if no program is configured */
@@ -288,9 +290,10 @@ command_judge(const struct command_run *run, const siginfo_t *end, const char *n
                     words);
 }
 
+/* Runs the program. *ret_cut: whether it was killed because this process ends. */
 static int
 command_run(vg_alert_command *command, vg_thread *self, char **argv, int64_t limit_ns,
-            const char *event, GError **err)
+            const char *event, bool *ret_cut, GError **err)
 {
     struct command_run run = {.pidfd = -1,
                               .in = {-1, -1},
@@ -310,7 +313,7 @@ command_run(vg_alert_command *command, vg_thread *self, char **argv, int64_t lim
     if (status == 0) {
         if (command_wait(&run, self, until_ns, &end))
             status = command_judge(&run, &end, argv[0], err);
-        else if (vg_thread_stopping(self))
+        else if ((*ret_cut = vg_thread_stopping(self)))
             status =
                 vg_error(err, VG_E_TIMEOUT, "'%s' was killed because vgpud is stopping", argv[0]);
         else
@@ -325,20 +328,25 @@ command_run(vg_alert_command *command, vg_thread *self, char **argv, int64_t lim
 /* ---- the thread ---- */
 
 static void
-command_take(vg_alert_command *command, vg_thread *self, const char *event)
+command_take(vg_alert_command *command, vg_thread *self, const struct vg_happening *event)
 {
     g_autoptr(GError) error = NULL;
     g_auto(GStrv) argv = NULL;
     int64_t limit_ns;
+    bool cut = false;
 
     pthread_mutex_lock(&command->lock);
     argv = g_strdupv(command->argv);
     limit_ns = command->limit_ns;
     command->runs += argv != NULL;
     pthread_mutex_unlock(&command->lock);
-    if (!argv || command_run(command, self, argv, limit_ns, event, &error) == 0)
+    const int status =
+        argv ? command_run(command, self, argv, limit_ns, event->text, &cut, &error) : 0;
+    if (!cut)
+        command->settled(command->data, event->boot, event->seq);
+    if (status == 0)
         return;
-    vg_log_warn("the alert command failed reason=\"%s\" event=%s", error->message, event);
+    vg_log_warn("the alert command failed reason=\"%s\" event=%s", error->message, event->text);
     VG_LOCK_SCOPE(&command->lock);
     command->failures++;
 }
@@ -349,10 +357,11 @@ command_main(vg_thread *self, void *arg)
     vg_alert_command *command = arg;
 
     while (!vg_thread_stopping(self)) {
-        g_autofree char *event = vg_queue_get(command->queue, IDLE_NS);
+        struct vg_happening *event = vg_queue_get(command->queue, IDLE_NS);
         vg_thread_beat(self);
         if (event && !vg_thread_stopping(self))
             command_take(command, self, event);
+        vg_happening_free(event);
     }
 }
 
@@ -363,12 +372,16 @@ command_wake(void *arg)
 }
 
 vg_alert_command *
-vg_alert_command_new(const char *host)
+vg_alert_command_new(const char *host, vg_alert_command_settled *settled, void *data)
 {
     vg_alert_command *command = g_new0(vg_alert_command, 1);
 
     command->host = g_strdup(host);
-    command->queue = vg_queue_new(VG_ALERT_COMMAND_WAITING_MAX, VG_QUEUE_DROP, g_free);
+    command->settled = settled;
+    command->data = data;
+    /* After a restart, the alert whose run was interrupted waits as well. */
+    command->queue =
+        vg_queue_new(VG_ALERT_COMMAND_WAITING_MAX + 1, VG_QUEUE_DROP, vg_happening_free);
     pthread_mutex_init(&command->lock, NULL);
     return command;
 }
@@ -405,15 +418,26 @@ vg_alert_command_set(vg_alert_command *command, const char *line, int64_t limit_
     return 0;
 }
 
-void
-vg_alert_command_put(vg_alert_command *command, const char *event)
+bool
+vg_alert_command_is_set(vg_alert_command *command)
 {
-    pthread_mutex_lock(&command->lock);
-    const bool any = command->argv != NULL;
-    pthread_mutex_unlock(&command->lock);
-    if (any && !vg_queue_put(command->queue, g_strdup(event)))
+    VG_LOCK_SCOPE(&command->lock);
+    return command->argv != NULL;
+}
+
+void
+vg_alert_command_put(vg_alert_command *command, const struct vg_happening *event)
+{
+    if (vg_alert_command_is_set(command)) {
+        struct vg_happening *copy = g_memdup2(event, sizeof(*event));
+        copy->boot = g_strdup(event->boot);
+        copy->text = g_strdup(event->text);
+        if (vg_queue_put(command->queue, copy))
+            return;
         vg_log_warn_limited("alert command skipped: %d alerts are already queued event=%s",
-                            VG_ALERT_COMMAND_WAITING_MAX, event);
+                            VG_ALERT_COMMAND_WAITING_MAX, event->text);
+    }
+    command->settled(command->data, event->boot, event->seq);
 }
 
 void

@@ -121,3 +121,20 @@ vg_alert_past_restore(vg_journal *journal, vg_node *node, vg_event_log *events)
     }
     vg_node_tick(node);
 }
+
+void
+vg_alert_past_run_owed(vg_journal *journal, vg_alert_command *command)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) owed = vg_journal_list_owed(journal, &error);
+
+    if (!owed) {
+        vg_log_warn("the alerts that wait for the alert command cannot be read: %s",
+                    error->message);
+        return;
+    }
+    if (owed->len > 0)
+        vg_log_notice("alerts of an earlier run wait for the alert command count=%u", owed->len);
+    for (guint i = 0; i < owed->len; i++)
+        vg_alert_command_put(command, owed->pdata[i]);
+}

@@ -53,7 +53,8 @@ static const char *const journal_db_scripts[] = {NULL,
                                                  vg_schema_state_003,
                                                  vg_schema_state_004,
                                                  vg_schema_state_005,
-                                                 vg_schema_state_006};
+                                                 vg_schema_state_006,
+                                                 vg_schema_state_007};
 #define NEWEST_VERSION ((int)G_N_ELEMENTS(journal_db_scripts) - 1)
 
 /* ---- errors ---- */

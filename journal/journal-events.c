@@ -15,22 +15,70 @@
 #define DAY_NS (86400 * VG_NS_PER_S)
 
 void
-vg_journal_note_event(vg_journal *journal, const struct vg_happening *event)
+journal_note_free(void *data)
 {
-    struct vg_happening *copy = g_memdup2(event, sizeof(*event));
+    struct journal_note *note = data;
 
-    copy->boot = g_strdup(event->boot);
-    copy->text = g_strdup(event->text);
+    vg_happening_free(note->event);
+    g_free(note);
+}
+
+static void
+journal_note(vg_journal *journal, enum journal_note_kind kind, const struct vg_happening *event)
+{
+    struct journal_note *note = g_new0(struct journal_note, 1);
+
+    note->kind = kind;
+    note->event = g_memdup2(event, sizeof(*event));
+    note->event->boot = g_strdup(event->boot);
+    note->event->text = g_strdup(event->text);
     VG_LOCK_SCOPE(&journal->lock);
     if (journal->events.length >= VG_JOURNAL_EVENTS_WAITING_MAX) {
-        vg_happening_free(g_queue_pop_head(&journal->events));
+        journal_note_free(g_queue_pop_head(&journal->events));
         journal->events_dropped++;
     }
-    g_queue_push_tail(&journal->events, copy);
+    g_queue_push_tail(&journal->events, note);
     pthread_cond_signal(&journal->work);
 }
 
+void
+vg_journal_note_event(vg_journal *journal, const struct vg_happening *event, bool owed)
+{
+    journal_note(journal, owed ? JOURNAL_NOTE_OWED : JOURNAL_NOTE_EVENT, event);
+}
+
+void
+vg_journal_settle_event(vg_journal *journal, const char *boot, uint64_t seq)
+{
+    const struct vg_happening event = {.boot = (char *)boot, .seq = seq};
+
+    journal_note(journal, JOURNAL_NOTE_SETTLED, &event);
+}
+
 /* ---- writing ---- */
+
+static int
+journal_events_add_one(struct journal_db *db, const struct journal_note *note, GError **err)
+{
+    const struct vg_happening *event = note->event;
+
+    if (note->kind == JOURNAL_NOTE_SETTLED)
+        return journal_db_run(db, NULL, err, "DELETE FROM alert_owed WHERE boot = ? AND seq = ?",
+                              "si", event->boot, (int64_t)event->seq);
+    if (journal_db_run(db, NULL, err,
+                       "INSERT OR IGNORE INTO event (boot, seq, at_ns, type, document) "
+                       "VALUES (?, ?, ?, ?, ?)",
+                       "siiss", event->boot, (int64_t)event->seq, event->at_ns, event->type,
+                       event->text) != 0)
+        return -1;
+    return note->kind == JOURNAL_NOTE_EVENT
+               ? 0
+               : journal_db_run(db, NULL, err,
+                                "INSERT OR IGNORE INTO alert_owed (boot, seq, at_ns, document) "
+                                "VALUES (?, ?, ?, ?)",
+                                "siis", event->boot, (int64_t)event->seq, event->at_ns,
+                                event->text);
+}
 
 static int
 journal_events_add(struct journal_db *db, const void *arg, void **ret, GError **err)
@@ -41,12 +89,7 @@ journal_events_add(struct journal_db *db, const void *arg, void **ret, GError **
     if (journal_db_spare_room(db, err) < 0)
         return -1;
     for (const GList *link = events->head; link; link = link->next) {
-        const struct vg_happening *event = link->data;
-        if (journal_db_run(db, NULL, err,
-                           "INSERT OR IGNORE INTO event (boot, seq, at_ns, type, document) "
-                           "VALUES (?, ?, ?, ?, ?)",
-                           "siiss", event->boot, (int64_t)event->seq, event->at_ns, event->type,
-                           event->text) != 0)
+        if (journal_events_add_one(db, link->data, err) != 0)
             return -1;
     }
     return 0;
@@ -75,7 +118,7 @@ journal_events_write(vg_journal *journal)
         return;
     if (journal_transact(journal, journal_events_add, &events, NULL, &err) == 0) {
         journal->events_stuck = false;
-        g_queue_clear_full(&events, vg_happening_free);
+        g_queue_clear_full(&events, journal_note_free);
         return;
     }
     journal->events_stuck = true;
@@ -209,4 +252,36 @@ vg_journal_list_events(vg_journal *journal, const struct vg_happening_query *que
     page->query.after_boot = page->after_boot = g_strdup(query->after_boot);
     page->query.upto_boot = page->upto_boot = g_strdup(query->upto_boot);
     return journal_ask_list(journal, journal_events_read, page, journal_events_page_free, err);
+}
+
+/* ---- owed to the alert command ---- */
+
+static void *
+journal_owed_row(sqlite3_stmt *statement, GError **err)
+{
+    struct vg_happening *event = g_new0(struct vg_happening, 1);
+
+    (void)err;
+    event->boot = g_strdup(journal_db_text(statement, 0));
+    event->seq = (uint64_t)sqlite3_column_int64(statement, 1);
+    event->at_ns = sqlite3_column_int64(statement, 2);
+    event->type = VG_HAPPENING_ALERT;
+    event->text = g_strdup(journal_db_text(statement, 3));
+    return event;
+}
+
+static int
+journal_owed_read(struct journal_db *db, const void *arg, void **ret, GError **err)
+{
+    sqlite3_stmt *statement = journal_db_query(
+        db, err, "SELECT boot, seq, at_ns, document FROM alert_owed ORDER BY id", "");
+
+    (void)arg;
+    return journal_db_list(db, statement, journal_owed_row, vg_happening_free, ret, err);
+}
+
+GPtrArray *
+vg_journal_list_owed(vg_journal *journal, GError **err)
+{
+    return journal_ask_list(journal, journal_owed_read, NULL, journal_no_free, err);
 }

@@ -37,6 +37,18 @@ struct journal_token {
     bool used; /* used since used_ns was written */
 };
 
+/* What has to be written about an event. */
+enum journal_note_kind {
+    JOURNAL_NOTE_EVENT,
+    JOURNAL_NOTE_OWED,    /* the event, which the alert command needs */
+    JOURNAL_NOTE_SETTLED, /* the command has run; the event has only boot and seq */
+};
+
+struct journal_note {
+    enum journal_note_kind kind;
+    struct vg_happening *event;
+};
+
 struct vg_journal {
     char *directory;
     char *vfs;
@@ -55,7 +67,7 @@ struct vg_journal {
     pthread_cond_t done;  /* wakes callers waiting for the thread */
     int64_t audit_days, audit_entries;
     int64_t event_days, event_entries;
-    GQueue events; /* struct vg_happening, pending events */
+    GQueue events; /* struct journal_note, pending events */
     uint64_t events_dropped;
     GQueue asks; /* struct journal_ask */
     bool tried;  /* the thread has tried to open the file */
@@ -141,6 +153,7 @@ int journal_audit_tidy(vg_journal *journal, bool all, GError **err) G_GNUC_WARN_
 
 /* Writes the pending events. */
 void journal_events_write(vg_journal *journal);
+void journal_note_free(void *note);
 /* Deletes events that exceed the age or number limit. */
 int journal_events_tidy(vg_journal *journal, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 

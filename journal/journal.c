@@ -130,7 +130,7 @@ vg_journal_free(vg_journal *journal)
     vg_log_turns_clear(&journal->turns, VG_LOG_TAG);
     g_ptr_array_unref(journal->tokens);
     g_hash_table_unref(journal->refusals);
-    g_queue_clear_full(&journal->events, vg_happening_free);
+    g_queue_clear_full(&journal->events, journal_note_free);
     pthread_cond_destroy(&journal->work);
     pthread_cond_destroy(&journal->done);
     pthread_mutex_destroy(&journal->lock);

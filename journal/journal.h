@@ -221,9 +221,17 @@ GPtrArray *vg_journal_list_audit(vg_journal *journal, int64_t before, size_t lim
 /* ---- events ---- */
 
 /* Queues an event for writing, without blocking. While the file cannot be written, up to this
- * number of events are kept in memory; if there are more, the oldest are dropped. */
+ * number of events are kept in memory; if there are more, the oldest are dropped. owed: the alert
+ * command has to run for the event; vg_journal_list_owed() lists it until it is settled. */
 #define VG_JOURNAL_EVENTS_WAITING_MAX 4096
-void vg_journal_note_event(vg_journal *journal, const struct vg_happening *event);
+void vg_journal_note_event(vg_journal *journal, const struct vg_happening *event, bool owed);
+
+/* Queues that the alert command has run for an event, or never will. Does not block. */
+void vg_journal_settle_event(vg_journal *journal, const char *boot, uint64_t seq);
+
+/* Lists the events that still wait for the alert command (struct vg_happening), oldest
+ * first. Blocks. */
+GPtrArray *vg_journal_list_owed(vg_journal *journal, GError **err);
 
 /* Lists the stored events that match (struct vg_happening), oldest first. Fails with VG_E_NOT_FOUND
  * if no event of the run after_boot is stored. Blocks. */

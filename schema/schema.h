@@ -25,6 +25,8 @@ extern const char vg_schema_state_005[];
 extern const size_t vg_schema_state_005_size;
 extern const char vg_schema_state_006[];
 extern const size_t vg_schema_state_006_size;
+extern const char vg_schema_state_007[];
+extern const size_t vg_schema_state_007_size;
 extern const char vg_schema_ts_001[];
 extern const size_t vg_schema_ts_001_size;
 extern const char vg_schema_ts_002[];

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 
 import dashboard
@@ -229,6 +230,63 @@ wait
         daemon.stop()
         wait_for(lambda: all(ended(pid) for pid in started()))
     assert len(started()) == 8
+
+
+def owed(daemon):
+    db = sqlite3.connect(os.path.join(daemon.state, "state.db"), timeout=HANG_S)
+    count, = db.execute("SELECT count(*) FROM alert_owed").fetchone()
+    db.close()
+    return count
+
+
+@pytest.mark.parametrize("ending", ["stop", "kill"])
+def test_a_program_runs_for_alerts_of_an_earlier_run(tmp_path, ending):
+    """What vgpud's end prevented or interrupted is made up for after the next start, in order and once."""
+    told, hangs = tmp_path / "told", tmp_path / "hangs"
+    tell = write_script(tmp_path / "tell", f"#!/bin/sh\ncat >> {told}\n")
+    hang = write_script(tmp_path / "hang", f"#!/bin/sh\necho >> {hangs}\nexec sleep 100000\n")
+    with Daemon(tmp_path, "--speed", "max", "--vm-map", VM_MAP, replay=LTTNG, config=ALERTS) as daemon:
+        daemon.replayed()
+        wait_for(lambda: len(alerts(daemon)) == 3)
+        daemon.stop()
+    # Other rules: at the start, the earlier alerts end.
+    other = ALERTS.replace("lost_cores=0.9", "lost_cores=0.8").replace("lost_cores=0.5", "lost_cores=0.4") + UNMEASURED
+    with Daemon(tmp_path, config=other + f"[alerts]\ncommand={hang}\ncommand_limit=600s\n") as daemon:
+        wait_for(lambda: hangs.exists() and owed(daemon) == 3)
+        if ending == "kill":
+            daemon.kill()
+        else:
+            daemon.stop()
+    assert owed(daemon) == 3
+    with Daemon(tmp_path, config=other + f"[alerts]\ncommand={tell}\n") as daemon:
+        runs = wait_for(lambda: told.exists() and (r := told.read_text(encoding="utf-8").splitlines()) and len(r) == 3 and r)
+        ended = [e for e in alerts(daemon) if e["what"] == "cleared"]
+        assert [json.loads(run) | {"event_id": e["event_id"]} for run, e in zip(runs, ended, strict=True)] == ended
+        wait_for(lambda: owed(daemon) == 0)
+        daemon.stop()
+    with Daemon(tmp_path, config=other + f"[alerts]\ncommand={tell}\n") as daemon:
+        assert metric(daemon, "vgpud_alert_commands_total") == 0
+        daemon.stop()
+    assert len(told.read_text(encoding="utf-8").splitlines()) == 3
+
+
+def test_nothing_is_owed_without_a_program(tmp_path):
+    """Whoever removes the program wants no runs of it, also not by a later one; a recording's alerts are over."""
+    told, hangs = tmp_path / "told", tmp_path / "hangs"
+    hang = write_script(tmp_path / "hang", f"#!/bin/sh\necho >> {hangs}\nexec sleep 100000\n")
+    with Daemon(tmp_path, "--speed", "max", "--vm-map", VM_MAP, replay=LTTNG,
+                config=ALERTS + f"[alerts]\ncommand={hang}\n") as daemon:
+        daemon.replayed()
+        wait_for(lambda: len(alerts(daemon)) == 3 and hangs.exists())
+        assert owed(daemon) == 0
+        daemon.stop()
+    other = ALERTS.replace("lost_cores=0.9", "lost_cores=0.8").replace("lost_cores=0.5", "lost_cores=0.4") + UNMEASURED
+    with Daemon(tmp_path, config=other + f"[alerts]\ncommand={hang}\ncommand_limit=600s\n") as daemon:
+        wait_for(lambda: owed(daemon) == 3)
+        daemon.stop()
+    with Daemon(tmp_path, config=other) as daemon:
+        wait_for(lambda: owed(daemon) == 0)
+        daemon.stop()
 
 
 def test_a_program_that_is_missing_is_told(tmp_path):

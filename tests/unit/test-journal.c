@@ -321,7 +321,41 @@ note(vg_journal *journal, const char *boot, uint64_t seq, int64_t at_ns, const c
         .type = type,
         .text = (char *)"{}",
     };
-    vg_journal_note_event(journal, &event);
+    vg_journal_note_event(journal, &event, false);
+}
+
+/* What the alert command still has to run for survives, in order, until it is settled. */
+static void
+test_owed_events(void **state)
+{
+    struct place *place = *state;
+    const int64_t t_ns = vg_clock_realtime_ns();
+
+    for (uint64_t seq = 1; seq <= 3; seq++) {
+        const struct vg_happening event = {.boot = (char *)"a",
+                                           .seq = seq,
+                                           .at_ns = t_ns,
+                                           .type = VG_HAPPENING_ALERT,
+                                           .text = (char *)"{\"alert\": \"x\"}"};
+        vg_journal_note_event(place->journal, &event, seq != 2);
+    }
+    note(place->journal, "b", 1, t_ns, "vm");
+    reopen(place);
+    g_autoptr(GPtrArray) owed = vg_journal_list_owed(place->journal, NULL);
+    assert_int_equal(owed->len, 2);
+    const struct vg_happening *first = owed->pdata[0], *last = owed->pdata[1];
+    assert_string_equal(first->boot, "a");
+    assert_int_equal(first->seq, 1);
+    assert_int_equal(first->at_ns, t_ns);
+    assert_string_equal(first->text, "{\"alert\": \"x\"}");
+    assert_int_equal(last->seq, 3);
+    vg_journal_settle_event(place->journal, "a", 1);
+    vg_journal_settle_event(place->journal, "b", 3);
+    reopen(place);
+    g_autoptr(GPtrArray) left = vg_journal_list_owed(place->journal, NULL);
+    assert_int_equal(left->len, 1);
+    assert_int_equal(((const struct vg_happening *)left->pdata[0])->seq, 3);
+    assert_file_says(place, "SELECT count(*) FROM event", "4");
 }
 
 /* "a1 a2 b1": runs and numbers. */
@@ -506,7 +540,7 @@ test_version_1_is_upgraded(void **state)
     g_autofree char *token =
         vg_journal_create_token(place->journal, "ops", VG_ROLE_ADMIN, T0, 0, NULL);
     assert_non_null(token);
-    assert_file_says(place, "PRAGMA user_version", "6");
+    assert_file_says(place, "PRAGMA user_version", "7");
 }
 
 static void
@@ -545,6 +579,7 @@ main(void)
         CASE(test_a_token_is_nowhere_in_the_file_and_its_last_use_is),
         CASE(test_audit),
         CASE(test_events),
+        CASE(test_owed_events),
         CASE(test_refusals_are_counted_by_origin_and_minute),
         CASE(test_many_origins_are_one),
         CASE(test_a_damaged_file_is_left_alone),
