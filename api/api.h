@@ -57,6 +57,9 @@ typedef struct vg_api vg_api;
 /* Finds the group with this name. Fails with VG_E_NOT_FOUND. */
 int vg_api_find_group(const char *name, gid_t *ret, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
+/* Checks the addresses of options.listen, without listening. */
+int vg_api_check_listen(const char *const *addresses, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
 /* Listens and serves; the backend must already have a view. Fails with VG_E_CONFLICT if a process
  * listens on the socket or it is another kind of file, VG_E_INVALID if its path is too long, and
  * VG_E_NOT_FOUND if its directory or group does not exist. Fails with VG_E_IO or VG_E_DENIED,

@@ -128,6 +128,16 @@ listen_start(vg_api *api, int take_fd, bool is_tcp, const char *name, GError **e
     return vg_error(err, VG_E_EXTERNAL, "libmicrohttpd cannot listen on '%s'", name);
 }
 
+/* Returns whether this is a port in decimal digits. getaddrinfo() accepts larger numbers. */
+static bool
+listen_is_port(const char *text)
+{
+    const size_t digits = strspn(text, "0123456789");
+    const guint64 port = g_ascii_strtoull(text, NULL, 10);
+
+    return digits > 0 && digits <= 5 && !text[digits] && port > 0 && port <= UINT16_MAX;
+}
+
 /* Parses "192.0.2.1:8447" or "[2001:db8::1]:8447". Host names are not supported. */
 static int
 listen_parse_address(const char *text, struct addrinfo **ret, GError **err)
@@ -138,13 +148,60 @@ listen_parse_address(const char *text, struct addrinfo **ret, GError **err)
     size_t size = colon ? (size_t)(colon - text) : 0;
     bool bracketed = size >= 2 && text[0] == '[' && text[size - 1] == ']';
     g_autofree char *host = g_strndup(bracketed ? text + 1 : text, bracketed ? size - 2 : size);
+    const bool is_ipv6 = bracketed && strchr(host, ':');
+    struct in_addr ipv4;
 
-    if (!colon || size == 0 || (!bracketed && strchr(host, ':')) ||
-        getaddrinfo(host, colon + 1, &hints, ret) != 0)
+    /* inet_pton() accepts only four decimal numbers, unlike getaddrinfo(). */
+    if (!colon || (!is_ipv6 && inet_pton(AF_INET, host, &ipv4) != 1) ||
+        !listen_is_port(colon + 1) || getaddrinfo(host, colon + 1, &hints, ret) != 0)
         return vg_error(err, VG_E_INVALID,
-                        "'%s' is not an IP address with a port, such as 192.0.2.1:8447, "
-                        "0.0.0.0:8447 or [::]:8447",
+                        "'%s' is not an IP address with a port from 1 to 65535, such as "
+                        "192.0.2.1:8447, 0.0.0.0:8447 or [::]:8447",
                         text);
+    return 0;
+}
+
+/* Returns whether an address means all addresses of its family. */
+static bool
+listen_is_any(const struct addrinfo *address)
+{
+    const struct sockaddr_in *ipv4 = (const void *)address->ai_addr;
+    const struct sockaddr_in6 *ipv6 = (const void *)address->ai_addr;
+
+    return address->ai_family == AF_INET ? ipv4->sin_addr.s_addr == htonl(INADDR_ANY)
+                                         : IN6_IS_ADDR_UNSPECIFIED(&ipv6->sin6_addr);
+}
+
+/* Returns whether listening on one address prevents listening on the other. */
+static bool
+listen_collide(const struct addrinfo *a, const struct addrinfo *b)
+{
+    const struct sockaddr_in6 *x = (const void *)a->ai_addr, *y = (const void *)b->ai_addr;
+
+    /* The port has the same place in addresses of both families. */
+    if (a->ai_family != b->ai_family || x->sin6_port != y->sin6_port)
+        return false;
+    return listen_is_any(a) || listen_is_any(b) ||
+           (a->ai_addrlen == b->ai_addrlen && memcmp(x, y, a->ai_addrlen) == 0);
+}
+
+int
+vg_api_check_listen(const char *const *addresses, GError **err)
+{
+    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func((GDestroyNotify)freeaddrinfo);
+
+    for (size_t i = 0; addresses[i]; i++) {
+        struct addrinfo *address = NULL;
+        if (listen_parse_address(addresses[i], &address, err) < 0)
+            return -1;
+        g_ptr_array_add(list, address);
+        for (guint other = 0; other < i; other++) {
+            if (listen_collide(list->pdata[other], address))
+                return vg_error(err, VG_E_INVALID,
+                                "'%s' and '%s' need the same port of the same address",
+                                addresses[other], addresses[i]);
+        }
+    }
     return 0;
 }
 

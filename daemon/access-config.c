@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "api/api.h"
 #include "base/error.h"
 
 GStrv
@@ -45,6 +46,17 @@ vg_access_config_check(const struct vg_daemon_config *config, GError **err)
                         "[api] client_certificate=required needs tls_client_ca, the CAs of "
                         "accepted certificates");
     return 0;
+}
+
+int
+vg_access_config_check_listen(const struct vg_daemon_config *config, GError **err)
+{
+    g_auto(GStrv) listen = vg_access_config_listen(config);
+
+    if (vg_api_check_listen((const char *const *)listen, err) == 0)
+        return 0;
+    g_prefix_error(err, "[api] listen: ");
+    return -1;
 }
 
 /* Returns whether the list of subjects, separated by ';', contains this subject. */

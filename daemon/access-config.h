@@ -13,6 +13,10 @@
 int vg_access_config_check(const struct vg_daemon_config *config,
                            GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
+/* Checks the addresses of [api] listen, and whether vgpud could listen on all of them. */
+int vg_access_config_check_listen(const struct vg_daemon_config *config,
+                                  GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
 /* Splits [api] listen into a list; the caller frees it. */
 GStrv vg_access_config_listen(const struct vg_daemon_config *config);
 

@@ -31,7 +31,7 @@ struct vg_daemon_config {
 
     int log_level;   /* an index: VG_LOG_ERR plus this is the level */
     char *host_name; /* empty for the machine's name, or the name in the recording */
-    char *cpus;      /* as vg_cpu_list_check() takes it */
+    char *cpus;      /* as vg_cpu_list_parse() takes it; empty for all that are online */
     int64_t window_ns;
     int64_t aggressors;
     int64_t thread_limit_ns; /* a thread whose last heartbeat is older than this counts as hung */

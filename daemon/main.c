@@ -227,11 +227,6 @@ main(int argc, char **argv)
     }
     vg_gpu_cards_set(config->gpu_cards);
     vg_cpu_list_set_host(config->cpus);
-    if (vg_cpu_list_host() && vg_host_facts_cpus() == 0) {
-        g_autofree char *text =
-            g_strdup_printf("[daemon] cpus: none of the CPUs '%s' is online", config->cpus);
-        return vgpud_fail(text);
-    }
     raise_file_limit();
     umask(0027);
     vg_journald_attach();

@@ -62,17 +62,6 @@ vg_cpu_list_count_both(const struct vg_cpu_list *a, const struct vg_cpu_list *b)
     return n;
 }
 
-int
-vg_cpu_list_check(const char *text, GError **err)
-{
-    struct vg_cpu_list unused;
-
-    if (!text[0] || vg_cpu_list_parse(text, &unused, err) == 0)
-        return 0;
-    g_prefix_error(err, "[daemon] cpus: ");
-    return -1;
-}
-
 void
 vg_cpu_list_set_host(const char *text)
 {

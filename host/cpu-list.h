@@ -27,9 +27,6 @@ bool vg_cpu_list_has(const struct vg_cpu_list *list, int32_t cpu);
 /* Returns the number of CPUs that are in both lists. */
 int64_t vg_cpu_list_count_both(const struct vg_cpu_list *a, const struct vg_cpu_list *b);
 
-/* Checks the value of [daemon] cpus, which may be empty. Fails with VG_E_INVALID. */
-int vg_cpu_list_check(const char *text, GError **err);
-
 /* Sets the CPUs of this host from a list that can be parsed; "" means all that are online. Called
  * before there are threads. */
 void vg_cpu_list_set_host(const char *text);

@@ -33,19 +33,24 @@ read_meminfo(const char *name)
 }
 
 int64_t
-vg_host_facts_cpus(void)
+vg_host_facts_count_online(const struct vg_cpu_list *list)
 {
-    const struct vg_cpu_list *list = vg_cpu_list_host();
     struct vg_cpu_list online;
     g_autofree char *text = NULL;
 
-    if (!list)
-        return MAX(sysconf(_SC_NPROCESSORS_ONLN), 0);
     /* If the kernel does not report which CPUs are online, the whole list counts. */
     if (!g_file_get_contents(ONLINE, &text, NULL, NULL) ||
         vg_cpu_list_parse(text, &online, NULL) < 0)
         return vg_cpu_list_count_both(list, list);
     return vg_cpu_list_count_both(list, &online);
+}
+
+int64_t
+vg_host_facts_cpus(void)
+{
+    const struct vg_cpu_list *list = vg_cpu_list_host();
+
+    return list ? vg_host_facts_count_online(list) : MAX(sysconf(_SC_NPROCESSORS_ONLN), 0);
 }
 
 void

@@ -5,7 +5,11 @@
 #ifndef VG_HOST_HOST_FACTS_H
 #define VG_HOST_HOST_FACTS_H
 
+#include "host/cpu-list.h"
 #include "model/inventory.h"
+
+/* Returns how many CPUs of a list are online. */
+int64_t vg_host_facts_count_online(const struct vg_cpu_list *list);
 
 /* Returns the number of this host's CPUs (host/cpu-list.h) that are online; 0 if none is. */
 int64_t vg_host_facts_cpus(void);

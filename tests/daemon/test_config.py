@@ -167,7 +167,8 @@ def test_what_follows_from_a_mistake_is_not_told_beside_it(conf):
 @pytest.mark.parametrize("text, words", [
     ("[live]\nbpf=no\nperf=no\nprocfs=no\n", ["vgpud.conf:2, ", "vgpud.conf:4: [live]",
                                               "no source is left"]),
-    ("[api]\nsocket_group=no-such-group\n", ["vgpud.conf:2: [api] socket_group", "no-such-group"])])
+    ("[api]\nsocket_group=no-such-group\n", ["vgpud.conf:2: [api] socket_group", "no-such-group"]),
+    ("[daemon]\ncpus=8190-8191\n", ["vgpud.conf:2: [daemon] cpus: none of the CPUs '8190-8191' is online"])])
 def test_what_vgpud_does_not_start_with_is_not_good(conf, tmp_path, text, words):
     path = conf(text)
     message = refused(path)
@@ -176,6 +177,31 @@ def test_what_vgpud_does_not_start_with_is_not_good(conf, tmp_path, text, words)
     assert started.stderr == message
     for word in words:
         assert word in message
+
+
+TLS = "[api]\ntls_certificate=/c.pem\ntls_key=/k.pem\nlisten="
+
+
+@pytest.mark.parametrize("address", [
+    "localhost:8447", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:8447x", "127.0.0.1:0", "127.0.0.1:65536",
+    "127.0.0.1:84985", "127.0.0.1:4294975743", "127.0.0.1:-1", "127.0.0.1:+8447", "127.1:8447", "0x7f000001:8447",
+    "::1:8447", "[::1", "[::1]", "[::1]:65536", "[localhost]:8447", ":8447", "[]:8447"])
+def test_what_is_no_address_is_refused(conf, address):
+    message = refused(conf(TLS + address))
+    assert f"vgpud.conf:4: [api] listen: '{address}' is not an IP address with a port from 1 to 65535" in message
+
+
+@pytest.mark.parametrize("addresses", [
+    "127.0.0.1:8447 127.0.0.1:8447", "127.0.0.1:8447 0.0.0.0:8447", "0.0.0.0:8447 127.0.0.1:8447", "[::1]:1 [0::1]:1",
+    "[::1]:65535 127.0.0.1:65535 [::]:65535"])
+def test_addresses_that_exclude_each_other_are_refused(conf, addresses):
+    assert "need the same port of the same address" in refused(conf(TLS + addresses))
+
+
+@pytest.mark.parametrize("addresses", [
+    "", "127.0.0.1:1", "127.0.0.1:65535", "[::]:8447 0.0.0.0:8447", "127.0.0.1:8447 127.0.0.2:8447", "[::1]:8447 [::]:8448"])
+def test_addresses_that_go_together_are_taken(conf, addresses):
+    run("--check-config", "-c", conf(TLS + addresses))
 
 
 def test_socket_of_the_command_line_is_looked_at(tmp_path):
