@@ -72,6 +72,29 @@ access_config_has(const char *subjects, const char *subject)
     return false;
 }
 
+int
+vg_access_config_check_peers(const struct vg_daemon_config *config, GError **err)
+{
+    const struct {
+        const char *role, *subjects;
+    } others[] = {{"admin", config->admin_subject},
+                  {"operator", config->operator_subject},
+                  {"reader", config->reader_subject}};
+    g_auto(GStrv) peers = g_strsplit(config->peer_subject, ";", -1);
+
+    for (size_t i = 0; peers[i]; i++) {
+        const char *peer = g_strstrip(peers[i]);
+        for (size_t k = 0; *peer && k < G_N_ELEMENTS(others); k++) {
+            if (access_config_has(others[k].subjects, peer))
+                return vg_error(err, VG_E_INVALID,
+                                "[role peer] subject and [role %s] subject both contain '%s': a "
+                                "peer cannot have another role",
+                                others[k].role, peer);
+        }
+    }
+    return 0;
+}
+
 enum vg_role
 vg_access_config_role(const struct vg_daemon_config *config, const char *subject)
 {

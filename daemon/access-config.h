@@ -17,6 +17,10 @@ int vg_access_config_check(const struct vg_daemon_config *config,
 int vg_access_config_check_listen(const struct vg_daemon_config *config,
                                   GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
+/* Checks that no peer has another role, which it would not get. */
+int vg_access_config_check_peers(const struct vg_daemon_config *config,
+                                 GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
 /* Splits [api] listen into a list; the caller frees it. */
 GStrv vg_access_config_listen(const struct vg_daemon_config *config);
 

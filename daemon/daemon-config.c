@@ -565,6 +565,7 @@ config_check(struct config_files *files)
         check_aliases,
         vg_access_config_check,
         vg_access_config_check_listen,
+        vg_access_config_check_peers,
         vg_nova_config_check,
         vg_cluster_config_check,
         vg_act_config_check,

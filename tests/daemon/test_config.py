@@ -204,6 +204,18 @@ def test_addresses_that_go_together_are_taken(conf, addresses):
     run("--check-config", "-c", conf(TLS + addresses))
 
 
+@pytest.mark.parametrize("role", ["admin", "operator", "reader"])
+def test_a_peer_has_no_other_role(conf, role):
+    path = conf(f"[role peer]\nsubject=CN=b; CN=a\n[role {role}]\nsubject=CN=c;CN=a ;\n")
+    assert mistakes(path) == [f"vgpud.conf:4, vgpud.conf:2: [role peer] subject and [role {role}] subject both contain "
+                              "'CN=a': a peer cannot have another role"]
+    run("--check-config", "-c", conf(f"[role peer]\nsubject=;CN=b; \n[role {role}]\nsubject=CN=c;;CN=a ;\n"))
+
+
+def test_a_subject_of_several_other_roles_is_taken(conf):
+    run("--check-config", "-c", conf("[role admin]\nsubject=CN=a\n[role reader]\nsubject=CN=a\n"))
+
+
 def test_socket_of_the_command_line_is_looked_at(tmp_path):
     done = run("--check-config", "-c", "/dev/null", "--socket", tmp_path / ("x" * 108), code=1)
     assert "--socket" in done.stderr and "107 bytes" in done.stderr
