@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,7 +36,8 @@
 #define AWAY_READS_MAX 5
 
 struct vg_away {
-    int fd; /* -1 if the file cannot be written */
+    int fd;      /* -1 if the file cannot be written */
+    bool locked; /* the file is this vgpud's: no other vgpud writes it */
     char *boot;
     vg_event_log *events;
     vg_thread *thread; /* the only user of the other members; NULL if it could not be started */
@@ -57,13 +59,25 @@ away_read_offset(int64_t *ret)
     return false;
 }
 
+/* Locks the file, which only one vgpud in the directory may write. Returns false while another
+ * vgpud has locked it. */
+static bool
+away_lock(vg_away *away)
+{
+    if (away->fd < 0 || away->locked)
+        return away->locked;
+    /* A file system without locks is no reason to record nothing. */
+    away->locked = flock(away->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    return away->locked;
+}
+
 static void
 away_note(const vg_away *away, const char *state)
 {
     g_autofree char *text = g_strconcat(state, away->boot, "\n", NULL);
     const size_t size = strlen(text);
 
-    if (away->fd >= 0 && pwrite(away->fd, text, size, 0) != (ssize_t)size)
+    if (away->locked && pwrite(away->fd, text, size, 0) != (ssize_t)size)
         vg_log_warn("cannot record in '%s' that vgpud is %sreason=\"%s\"", VG_AWAY_FILE, state,
                     g_strerror(errno));
 }
@@ -75,7 +89,7 @@ away_beat(const vg_away *away)
     const struct timespec now = {.tv_sec = now_ns / VG_NS_PER_S, .tv_nsec = now_ns % VG_NS_PER_S};
     const struct timespec times[2] = {now, now};
 
-    if (away->fd >= 0)
+    if (away->locked)
         futimens(away->fd, times);
 }
 
@@ -140,6 +154,9 @@ away_run(vg_thread *self, void *arg)
     vg_away *away = arg;
 
     while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + AWAY_CHECK_NS)) {
+        /* The other vgpud has ended, but measuring has not stopped. */
+        if (!away->locked && away_lock(away))
+            away_note(away, AWAY_RUNNING);
         away_beat(away);
         /* Writing may have taken long, so that vgpud is already ending. */
         if (!vg_thread_stopping(self))
@@ -167,6 +184,9 @@ vg_away_new(const char *directory, vg_event_log *events)
         vg_log_warn("cannot open '%s', so vgpud will not know at its next start when it stopped "
                     "reason=\"%s\"",
                     path, g_strerror(errno));
+    } else if (!away_lock(away)) {
+        vg_log_warn("another vgpud is running in '%s': one of them needs another directory",
+                    directory);
     } else {
         away_report(away);
         away_note(away, AWAY_RUNNING);

@@ -2,7 +2,8 @@
  *
  * Reports when nothing was measured because vgpud was not running, and when the clock was set. A
  * file in vgpud's directory records when vgpud was last alive and how it ended. A separate thread
- * writes it, because no other thread may be blocked by a disk that does not respond. Main thread.
+ * writes it, because no other thread may be blocked by a disk that does not respond. The file is
+ * locked, so that a second vgpud in the directory does not write it. Main thread.
  */
 #ifndef VG_DAEMON_AWAY_H
 #define VG_DAEMON_AWAY_H

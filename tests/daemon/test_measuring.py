@@ -82,6 +82,31 @@ def test_away_is_told_with_how_it_ended(tmp_path):
         daemon.stop()
 
 
+def test_a_second_vgpud_does_not_write_for_the_first(tmp_path):
+    """It neither tells that the first one was away nor how it ended; once it is alone, it tells the truth of itself."""
+    path = os.path.join(tmp_path / "state", ALIVE)
+
+    def state():
+        with open(path, encoding="utf-8") as file:
+            return file.read().split()[0]
+    with Daemon(tmp_path, config=CONFIG) as first:
+        for stops in (True, False):
+            (tmp_path / "second").mkdir(exist_ok=True)
+            with Daemon(tmp_path / "second", config=CONFIG, state=first.state) as second:
+                assert "another vgpud is running in" in second.log() and "was not running" not in second.log()
+                assert told(second, "away") == [] and state() == "running"
+                if stops:
+                    second.stop()
+                    assert state() == "running"
+                    continue
+                first.stop()
+                assert state() == "stopped"
+                wait_for(lambda: state() == "running")
+                assert told(second, "away") == []
+                second.stop()
+                assert state() == "stopped"
+
+
 def test_the_past_of_the_host_says_who_was_away(tmp_path):
     """And who was not known since when: what /proc tells does not name those who took CPU time."""
     config = "[live]\nbpf=no\nperf=no\n[gpu]\nenable=no\n"
