@@ -133,7 +133,8 @@ struct vg_daemon_stats {
     uint64_t queue_high_water;
     uint64_t reloads;
     uint64_t reload_failures;
-    uint64_t alert_commands; /* runs of [alerts] command */
+    int64_t reload_refused_ns; /* epoch, when the last reload was refused; 0 if it was not */
+    uint64_t alert_commands;   /* runs of [alerts] command */
     uint64_t alert_command_failures;
     uint64_t alert_commands_dropped;    /* alerts for which it was not run */
     uint64_t verdicts[VG_VERDICT_MAX];  /* verdicts on moves since the start, by result */

@@ -438,6 +438,9 @@ add_daemon(GString *out, const struct vg_daemon_stats *stats)
                       (double)stats->reloads);
     vg_metrics_single(out, "vgpud_reload_failures_total", "counter", "Refused configurations.",
                       (double)stats->reload_failures);
+    vg_metrics_single(out, "vgpud_reload_refused_timestamp_seconds", "gauge",
+                      "When the last reload was refused; 0 if it was not.",
+                      (double)(stats->reload_refused_ns / VG_NS_PER_S));
     vg_metrics_single(out, "vgpud_alert_commands_total", "counter", "Runs of the alert command.",
                       (double)stats->alert_commands);
     vg_metrics_single(out, "vgpud_alert_command_failures_total", "counter",

@@ -182,6 +182,7 @@ doctor_query(const struct vg_remote_args *remote, const char *socket, json_objec
         vg_doctor_read_program(checks, vg_doctor_find_pid(socket),
                                json_object_get_string(vg_output_member(host, "daemon.version")),
                                "");
+        vg_doctor_read_config(checks, vg_doctor_find_pid(socket));
         vg_doctor_read_daemons(checks, host, "");
     }
     vg_doctor_read_alerts(checks, host, metrics);

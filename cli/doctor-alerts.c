@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Adds the doctor's rows on current alerts and on the expiry of vgpud's certificate.
+ * Adds the doctor's rows on current alerts, on the expiry of vgpud's certificate, and on a refused
+ * configuration.
  */
 #include "config.h"
 
@@ -68,9 +69,25 @@ doctor_add_certificate(json_object *checks, const char *metrics)
                           : "");
 }
 
+/* Adds whether the last reload of the configuration was refused. */
+static void
+doctor_add_reload(json_object *checks, const char *metrics)
+{
+    const double refused_s = vg_doctor_metric(metrics, "vgpud_reload_refused_timestamp_seconds");
+    char text[VG_UTC_LEN];
+
+    if (refused_s > 0)
+        vg_doctor_add(checks, "reload", VG_HEALTH_BROKEN,
+                      "vgpud --check-config && systemctl reload vgpud",
+                      "vgpud refused its configuration, or a part of it, at %s, and still uses the "
+                      "earlier one; `vgpuctl events --types config --since -30d` shows why",
+                      vg_utc_format((int64_t)refused_s * VG_NS_PER_S, text));
+}
+
 void
 vg_doctor_read_alerts(json_object *checks, json_object *host, const char *metrics)
 {
     doctor_add_alerts(checks, vg_output_member(host, "alerts"), metrics);
     doctor_add_certificate(checks, metrics);
+    doctor_add_reload(checks, metrics);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks this machine if vgpud does not answer.
+ * Checks this machine if vgpud does not answer, and its configuration if vgpud does.
  */
 #include "config.h"
 
@@ -26,6 +26,8 @@
 
 #define PROGRAM_LIMIT_NS (10 * VG_NS_PER_S)
 #define POLL_MS          100
+
+#define DEFAULT_CONFIG "/etc/vgpud/vgpud.conf"
 
 #define START "systemctl enable --now vgpud"
 
@@ -243,6 +245,85 @@ here_check_config(json_object *checks)
     else
         vg_doctor_add(checks, "configuration", VG_HEALTH_BROKEN, "vgpud --check-config", "%s",
                       err->message);
+}
+
+/* Returns the configuration file that a process's arguments name, or NULL for the default. */
+static const char *
+here_find_config(char *const *argv)
+{
+    for (char *const *arg = argv; *arg; arg++) {
+        const size_t name = strcspn(*arg, "=");
+        /* Unambiguous abbreviations are valid. */
+        const bool is_long = name >= strlen("--co") && strncmp(*arg, "--config", name) == 0;
+        if (is_long && (*arg)[name] == '=')
+            return *arg + name + 1;
+        if (is_long || strcmp(*arg, "-c") == 0)
+            return arg[1];
+        if (g_str_has_prefix(*arg, "-c"))
+            return *arg + strlen("-c");
+    }
+    return NULL;
+}
+
+/* Returns the arguments of a process, or NULL. The caller frees them. */
+static GStrv
+here_read_arguments(int32_t pid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/cmdline", pid), *text = NULL;
+    GPtrArray *argv = g_ptr_array_new();
+    gsize size = 0;
+
+    (void)!g_file_get_contents(path, &text, &size, NULL);
+    for (gsize at = 0; at < size; at += strlen(text + at) + 1)
+        g_ptr_array_add(argv, g_strdup(text + at));
+    g_ptr_array_add(argv, NULL);
+    return (GStrv)g_ptr_array_free(argv, FALSE);
+}
+
+/* Returns whether this user may read a configuration file and its conf.d directory. */
+static bool
+here_may_read_config(const char *path)
+{
+    g_autofree char *parent = g_path_get_dirname(path);
+    g_autofree char *directory = g_build_filename(parent, "conf.d", NULL);
+    bool may = access(path, R_OK) == 0 || errno == ENOENT;
+
+    may = may && (access(directory, R_OK | X_OK) == 0 || errno == ENOENT);
+    g_autoptr(GDir) dir = may ? g_dir_open(directory, 0, NULL) : NULL;
+    const char *name;
+    while (may && dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *file = g_build_filename(directory, name, NULL);
+        may = !g_str_has_suffix(name, ".conf") || access(file, R_OK) == 0;
+    }
+    return may;
+}
+
+void
+vg_doctor_read_config(json_object *checks, int32_t pid)
+{
+    g_autofree char *comm_path = g_strdup_printf("/proc/%d/comm", pid);
+    g_autofree char *comm = pid > 0 ? here_read("", comm_path) : NULL;
+    /* The process that listens on the socket does not choose the program that root runs here. */
+    g_autofree char *program = here_find_program();
+    g_autoptr(GError) err = NULL;
+
+    if (g_strcmp0(comm, "vgpud") != 0 || !program)
+        return;
+    g_auto(GStrv) running = here_read_arguments(pid);
+    const char *file = here_find_config(running);
+    const char *argv[] = {program, "--check-config", file ? "-c" : NULL, file, NULL};
+    /* A relative path is relative to an unknown directory. */
+    if (!running[0] || (file && !g_path_is_absolute(file)))
+        return;
+    if (!here_may_read_config(file ? file : DEFAULT_CONFIG))
+        return;
+    g_autofree char *text = here_run(argv, &err);
+    if (text)
+        vg_doctor_add(checks, "configuration", VG_HEALTH_OK, NULL,
+                      "the files have no errors that prevent the next start");
+    else
+        vg_doctor_add(checks, "configuration", VG_HEALTH_BROKEN, "vgpud --check-config",
+                      "vgpud will not start again with the present files: %s", err->message);
 }
 
 /* ---- requirements ---- */

@@ -49,6 +49,7 @@ void vg_doctor_read_guest(json_object *checks, json_object *movable);
 /* The same for this machine's loaded driver. root: prefix of all paths, "" except in tests. */
 void vg_doctor_read_driver(json_object *checks, const char *root);
 
+/* Checks the current alerts, vgpud's certificate and its last reload. */
 void vg_doctor_read_alerts(json_object *checks, json_object *host, const char *metrics);
 
 /* Returns the value of a metric without labels, or -1 if it does not exist. */
@@ -61,6 +62,10 @@ int32_t vg_doctor_find_pid(const char *socket_path);
  * prefix of all paths, "" except in tests. */
 void vg_doctor_read_program(json_object *checks, int32_t pid, const char *version,
                             const char *root);
+
+/* Checks the configuration files of the vgpud with this pid as its next start does, if this user
+ * may read them. Adds nothing otherwise. */
+void vg_doctor_read_config(json_object *checks, int32_t pid);
 
 /* Checks that this machine's clock is synchronised. */
 void vg_doctor_read_clock(json_object *checks);

@@ -48,6 +48,7 @@ struct vg_daemon_backend {
     bool replay_ended;
     uint64_t reloads;
     uint64_t reload_failures;
+    int64_t reload_refused_ns;
     GPtrArray *proposed;              /* struct backend_proposal */
     struct backend_unplaced unplaced; /* the newest one */
     GHashTable *rooms; /* id of a client's reservation in proxies -> struct backend_room */

@@ -175,6 +175,7 @@ get_stats(void *data, struct vg_daemon_stats *ret)
     VG_LOCK_SCOPE(&backend->lock);
     ret->reloads = backend->reloads;
     ret->reload_failures = backend->reload_failures;
+    ret->reload_refused_ns = backend->reload_refused_ns;
     if (backend->access)
         backend_report_setup(backend->access, view->replay, ret);
 }
@@ -402,4 +403,5 @@ vg_daemon_backend_count_reload(vg_daemon_backend *backend, bool done)
     VG_LOCK_SCOPE(&backend->lock);
     backend->reloads += done;
     backend->reload_failures += !done;
+    backend->reload_refused_ns = done ? 0 : vg_clock_realtime_ns();
 }

@@ -5,6 +5,7 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -140,6 +141,39 @@ def test_a_real_one_that_replays(tmp_path):
         document, found = checks("--socket", daemon.socket)
         assert document["reached"] and "recording it replays" in found["vgpud"]["why"]
         assert found["replay"]["state"] == "ok" and found["store"]["state"] in ("ok", "lacks")
+
+
+def test_a_configuration_that_the_next_start_refuses(tmp_path):
+    """Whether vgpud was asked to read the files or not; and a refusal is told until vgpud takes them."""
+    program = os.path.join(os.path.dirname(vgpuctl.program()), "vgpud")
+    good = "[live]\nuse=no\n[gpu]\nenable=no\n"
+    with Daemon(tmp_path, config=good, binary=program) as daemon:
+        def found():
+            done = subprocess.run([vgpuctl.program(), "doctor", "--socket", daemon.socket, "-o", "json"], text=True,
+                                  capture_output=True, timeout=HANG_S, check=False,
+                                  env={**os.environ, "PATH": f"{os.path.dirname(program)}:{os.environ['PATH']}"})
+            rows = {row["what"]: row for row in json.loads(done.stdout)["checks"]}
+            return rows["configuration"], rows.get("reload"), done.returncode
+
+        configuration, reload, _ = found()
+        assert configuration["state"] == "ok" and not reload
+        daemon.write_config(good + "[alert two\n")
+        configuration, reload, code = found()
+        assert configuration["state"] == "broken" and code == 1 and not reload
+        assert "vgpud will not start again with the present files" in configuration["why"]
+        assert daemon.config_path in configuration["why"]
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "configuration remains unchanged" in daemon.log())
+        configuration, reload, code = found()
+        assert reload["state"] == "broken" and code == 1 and "vgpud refused its configuration" in reload["why"]
+        daemon.write_config(good)
+        configuration, reload, _ = found()
+        assert configuration["state"] == "ok" and reload["state"] == "broken"
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "configuration reloaded" in daemon.log())
+        configuration, reload, _ = found()
+        assert configuration["state"] == "ok" and not reload
+        daemon.stop()
 
 
 # ---- vgpud does not answer ----
