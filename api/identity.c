@@ -76,7 +76,12 @@ identity_of_token(struct vg_request *request, struct vg_conn *conn, const char *
         return true;
     }
     if (!g_error_matches(err, VG_ERROR, VG_E_DENIED)) {
-        vg_answer_problem(request, VG_E_BUSY, "the token's owner cannot be determined");
+        if (g_error_matches(err, VG_ERROR, VG_E_UNUSABLE))
+            vg_answer_problem(request, VG_E_UNUSABLE,
+                              "the token's owner cannot be determined: vgpud cannot use its "
+                              "journal; vgpud's log shows why");
+        else
+            vg_answer_problem(request, VG_E_BUSY, "the token's owner cannot be determined");
         return false;
     }
     return identity_refuse(request, conn, VG_REFUSAL_NONE, "the token is unknown or has expired");

@@ -17,6 +17,7 @@ static const struct vg_problem_kind kinds[] = {
     [VG_E_CONFLICT] = {"conflict", "Conflict with the current state", 409},
     [VG_E_UNREACHABLE] = {"unreachable", "A service that the daemon needs does not answer", 502},
     [VG_E_BUG] = {"bug", "Internal error", 500},
+    [VG_E_UNUSABLE] = {"unusable", "A file of the daemon cannot be used", 503},
     [VG_PROBLEM_METHOD] = {"method-not-allowed", "Method not allowed", 405},
     [VG_PROBLEM_BODY_LONG] = {"body-too-long", "Body too long", 413},
     [VG_PROBLEM_URL_LONG] = {"url-too-long", "URL too long", 414},

@@ -48,7 +48,8 @@ answer_problem(struct vg_request *request, int problem, enum vg_refusal refusal,
     vg_answer_clear(&request->answer);
     set_text(request, kind->status, PROBLEM_TYPE,
              vg_problem_text(problem, refusal, detail, path, request->request_id));
-    if (kind->status == 503)
+    /* A file that is damaged stays damaged. */
+    if (kind->status == 503 && problem != VG_E_UNUSABLE)
         request->answer.retry_after_s = VG_RETRY_S;
 }
 

@@ -137,7 +137,7 @@ vg_error_exit_code(const GError *err)
     static const int codes[VG_E_MAX] = {
         [VG_E_INVALID] = 1,  [VG_E_NOT_FOUND] = 3,   [VG_E_BUSY] = 5, [VG_E_DENIED] = 1,
         [VG_E_REFUSED] = 4,  [VG_E_TIMEOUT] = 6,     [VG_E_IO] = 1,   [VG_E_EXTERNAL] = 1,
-        [VG_E_CONFLICT] = 5, [VG_E_UNREACHABLE] = 7, [VG_E_BUG] = 1,
+        [VG_E_CONFLICT] = 5, [VG_E_UNREACHABLE] = 7, [VG_E_BUG] = 1,  [VG_E_UNUSABLE] = 1,
     };
 
     if (!err)

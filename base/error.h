@@ -22,6 +22,7 @@ enum vg_error_code {
     VG_E_CONFLICT,    /* the request conflicts with the present state (stale plan, duplicate) */
     VG_E_UNREACHABLE, /* the daemon does not answer */
     VG_E_BUG,         /* an invariant of this program does not hold */
+    VG_E_UNUSABLE,    /* a file is damaged or of another version; only a person can mend this */
     VG_E_MAX
 };
 

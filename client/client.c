@@ -214,7 +214,9 @@ http_error(const vg_client *client, long status, const GString *body, GError **e
                                               .words = json_object_get_string(detail)};
     if (!client_socket(client) && vg_client_advise(&failure, err))
         return -1;
-    return vg_error(err, code_of_status(status), "%s", failure.words);
+    const char *code = json_object_get_string(client_member(problem, "code"));
+    return vg_error(err, g_strcmp0(code, "unusable") == 0 ? VG_E_UNUSABLE : code_of_status(status),
+                    "%s", failure.words);
 }
 
 /* ---- requests ---- */

@@ -25,7 +25,7 @@ journal_set_state(vg_journal *journal, const GError *error)
     bool is_new = error ? g_strcmp0(journal->reason, error->message) != 0 : journal->reason != NULL;
     g_free(journal->reason);
     journal->reason = error ? g_strdup(error->message) : NULL;
-    journal->busy = error && g_error_matches(error, VG_ERROR, VG_E_BUSY);
+    journal->reason_code = error ? (enum vg_error_code)error->code : VG_E_BUSY;
     journal->is_open = !error;
     if (is_new && error)
         vg_log_turn(&journal->turns, VG_LOG_ERR, VG_LOG_TAG, "%s, trying again", error->message);

@@ -67,7 +67,10 @@ journal_db_error(const struct journal_db *db, int rc, GError **err)
         "; it is damaged: stop vgpud, keep a copy, and restore a backup, or move the file away to "
         "start without tokens and plans";
 
-    return vg_error(err, taken ? VG_E_CONFLICT : vg_database_code(rc),
+    return vg_error(err,
+                    taken                        ? VG_E_CONFLICT
+                    : vg_database_is_damaged(rc) ? VG_E_UNUSABLE
+                                                 : vg_database_code(rc),
                     "the journal '%s': %s (sqlite error %d)%s", db->path,
                     db->db ? sqlite3_errmsg(db->db) : sqlite3_errstr(rc), rc,
                     vg_database_is_damaged(rc) ? damaged : vg_database_advice(rc));
@@ -336,12 +339,13 @@ journal_db_set_up(struct journal_db *db, GError **err)
         journal_db_int(db, "SELECT count(*) FROM sqlite_schema", &tables, err) != 0)
         return -1;
     if (version > NEWEST_VERSION)
-        return vg_error(err, VG_E_IO,
+        return vg_error(err, VG_E_UNUSABLE,
                         "a newer vgpud wrote the journal '%s': it has version %d, and this program "
                         "reads versions up to %d",
                         db->path, version, NEWEST_VERSION);
     if (version < 0 || (version == 0) != (tables == 0))
-        return vg_error(err, VG_E_IO, "the journal '%s' is a database, but not vgpud's", db->path);
+        return vg_error(err, VG_E_UNUSABLE, "the journal '%s' is a database, but not vgpud's",
+                        db->path);
     if (journal_db_execute(db,
                            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
                            "PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = ON",

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "journal/journal-db.h"
 #include "journal/journal.h"
@@ -74,7 +75,7 @@ struct vg_journal {
     bool is_open;
     bool write_failed; /* a write failed, and none has succeeded since */
     char *reason;      /* why the journal does not work */
-    bool busy;         /* because another program uses it */
+    enum vg_error_code reason_code;
     struct vg_log_turns turns;
     bool tokens_known;    /* the tokens have been read */
     GPtrArray *tokens;    /* struct journal_token */

@@ -161,7 +161,9 @@ journal_tokens_need(const vg_journal *journal, GError **err)
 {
     if (journal->tokens_known)
         return 0;
-    return vg_error(err, journal->reason && !journal->busy ? VG_E_IO : VG_E_BUSY,
+    const enum vg_error_code code = journal->reason ? journal->reason_code : VG_E_BUSY;
+    /* VG_E_DENIED would say that the token is unknown. */
+    return vg_error(err, code == VG_E_BUSY || code == VG_E_UNUSABLE ? code : VG_E_IO,
                     "the tokens cannot be read: %s",
                     journal->reason ? journal->reason : "the journal is not open yet");
 }

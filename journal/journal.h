@@ -192,8 +192,9 @@ char *vg_journal_create_token(vg_journal *journal, const char *name, enum vg_rol
 int vg_journal_revoke_token(vg_journal *journal, const char *name,
                             GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Lists all tokens by name (struct vg_token), from memory; does not block. Fails with VG_E_IO
- * if the file cannot be read, or with VG_E_BUSY if it has not been read yet. */
+/* Lists all tokens by name (struct vg_token), from memory; does not block. Fails with
+ * VG_E_UNUSABLE if the file is damaged or of another version, with VG_E_BUSY if it has not been
+ * read yet, and with VG_E_IO if it cannot be read. */
 GPtrArray *vg_journal_list_tokens(vg_journal *journal, GError **err);
 
 /* Finds the identity of a token, in a time that does not depend on how much of the text is correct,

@@ -13,6 +13,7 @@ import subprocess
 import time
 
 import pytest
+import vgpuctl
 from settings import HANG_S, seed
 from vgpud import BusyVm, Daemon, Events, wait_for
 
@@ -352,9 +353,14 @@ def test_a_journal_that_was_spoilt_is_left_as_it_is(tmp_path, busy):
         assert status == 503 and path in problem["detail"] and "damaged" in problem["detail"]
         part = daemon.part("journal")
         assert part["state"] == "failed" and path in part["reason"] and not part["ready"]
-        # What is unknown is not shown as nothing.
-        status, _, body = daemon.request("GET", "/v1/tokens")
-        assert status == 503 and path in json.loads(body)["detail"], body
+        # What is unknown is not shown as nothing, and nobody is asked to try again.
+        status, headers, body = daemon.request("GET", "/v1/tokens")
+        problem = json.loads(body)
+        assert status == 503 and path in problem["detail"] and problem["code"] == "unusable", body
+        assert "try again" not in problem["title"] and "Retry-After" not in headers
+        done = subprocess.run([vgpuctl.program(), "token", "list", "--socket", daemon.socket], capture_output=True,
+                              text=True, timeout=HANG_S, check=False)
+        assert done.returncode == 1 and done.stdout == "" and "damaged" in done.stderr, done
         assert daemon.get("/v1/alerts")["items"] == []  # no alert is configured
         daemon.stop()
     with live(tmp_path, config=CONFIG + "[alert every]\nlost_cores=99\nfor=1h\n") as daemon:

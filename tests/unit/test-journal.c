@@ -492,11 +492,11 @@ test_a_damaged_file_is_left_alone(void **state)
     struct vg_identity identity;
     GError *err = NULL;
     assert_null(vg_journal_list_tokens(place->journal, &err));
-    assert_true(g_error_matches(err, VG_ERROR, VG_E_IO));
+    assert_true(g_error_matches(err, VG_ERROR, VG_E_UNUSABLE));
     assert_non_null(strstr(err->message, place->file));
     g_clear_error(&err);
     assert_int_equal(vg_journal_check_token(place->journal, "vgpud_x", T0, &identity, &err), -1);
-    assert_true(g_error_matches(err, VG_ERROR, VG_E_IO));
+    assert_true(g_error_matches(err, VG_ERROR, VG_E_UNUSABLE));
     g_clear_error(&err);
     assert_true(g_file_get_contents(place->file, &content, NULL, NULL));
     assert_string_equal(content, damage);
