@@ -138,9 +138,22 @@ cell_text(json_object *value, enum vg_cell cell)
 
 /* ---- columns ---- */
 
+/* Headings of earlier versions, and those that replace them. */
+static const char *const output_renamed[][2] = {
+    {"STOOD STILL", "PAUSED"},
+    {"TOLD", "NOTIFIED"},
+    {"KEPT HERE", "PINNED HERE"},
+    {"GIVEN TO", "ASSIGNED TO"},
+};
+
 static bool
 output_column_is(const struct vg_column *column, const char *name)
 {
+    for (size_t i = 0; i < G_N_ELEMENTS(output_renamed); i++) {
+        if (g_ascii_strcasecmp(output_renamed[i][0], name) == 0 &&
+            strcmp(output_renamed[i][1], column->header) == 0)
+            return true;
+    }
     return g_ascii_strcasecmp(column->header, name) == 0 ||
            g_ascii_strcasecmp(column->member, name) == 0;
 }
