@@ -70,10 +70,10 @@ journal_db_error(const struct journal_db *db, int rc, GError **err)
     return vg_error(err,
                     taken                        ? VG_E_CONFLICT
                     : vg_database_is_damaged(rc) ? VG_E_UNUSABLE
-                                                 : vg_database_code(rc),
+                                                 : vg_database_code(rc, db->path),
                     "the journal '%s': %s (sqlite error %d)%s", db->path,
                     db->db ? sqlite3_errmsg(db->db) : sqlite3_errstr(rc), rc,
-                    vg_database_is_damaged(rc) ? damaged : vg_database_advice(rc));
+                    vg_database_is_damaged(rc) ? damaged : vg_database_advice(rc, db->path));
 }
 
 /* ---- statements ---- */

@@ -3,6 +3,8 @@
 
 #include "schema/database.h"
 
+#include <sys/statvfs.h>
+
 #include <sqlite3.h>
 
 bool
@@ -18,8 +20,17 @@ vg_database_is_damaged(int rc)
     }
 }
 
+bool
+vg_database_is_read_only(const char *path)
+{
+    g_autofree char *directory = g_path_get_dirname(path);
+    struct statvfs status;
+
+    return statvfs(directory, &status) == 0 && (status.f_flag & ST_RDONLY);
+}
+
 enum vg_error_code
-vg_database_code(int rc)
+vg_database_code(int rc, const char *path)
 {
     switch (rc & 0xff) {
     case SQLITE_BUSY:
@@ -27,14 +38,14 @@ vg_database_code(int rc)
         return VG_E_BUSY;
     case SQLITE_READONLY:
     case SQLITE_PERM:
-        return VG_E_DENIED;
+        return vg_database_is_read_only(path) ? VG_E_IO : VG_E_DENIED;
     default:
         return VG_E_IO;
     }
 }
 
 const char *
-vg_database_advice(int rc)
+vg_database_advice(int rc, const char *path)
 {
     switch (rc & 0xff) {
     case SQLITE_FULL:
@@ -42,6 +53,10 @@ vg_database_advice(int rc)
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_CANTOPEN:
+        if (vg_database_is_read_only(path))
+            return "; its file system is mounted read-only: mount it for writing (the kernel log "
+                   "may "
+                   "show why), or add the directory to ReadWritePaths of vgpud's unit";
         return "; does its directory exist, and may this user write to it?";
     case SQLITE_BUSY:
     case SQLITE_LOCKED:

@@ -35,15 +35,18 @@ static int
 set_error(const struct vg_store_file *file, int rc, GError **err)
 {
     int errnum = file->db ? sqlite3_system_errno(file->db) : 0;
-    bool tell = errnum != 0 && ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_CANTOPEN);
+    /* On a read-only file system, sqlite's last call names a file that sqlite could not create. */
+    bool tell =
+        errnum != 0 && ((rc & 0xff) == SQLITE_IOERR ||
+                        ((rc & 0xff) == SQLITE_CANTOPEN && !vg_database_is_read_only(file->path)));
     bool full = (rc & 0xff) == SQLITE_FULL;
 
-    vg_error(err, vg_database_is_damaged(rc) ? VG_E_INVALID : vg_database_code(rc),
+    vg_error(err, vg_database_is_damaged(rc) ? VG_E_INVALID : vg_database_code(rc, file->path),
              "cannot %s '%s': %s%s%s (sqlite error %d)%s", file->writing ? "write" : "read",
              file->path, file->db ? sqlite3_errmsg(file->db) : sqlite3_errstr(rc), tell ? ": " : "",
              tell ? g_strerror(errnum) : "", rc,
              full ? "; free space in its file system, or store fewer days"
-                  : vg_database_advice(rc));
+                  : vg_database_advice(rc, file->path));
     return vg_error_set_detail(err, full ? VG_TROUBLE_DISK_FULL : VG_TROUBLE_NONE);
 }
 

@@ -338,6 +338,22 @@ def test_a_file_that_was_spoilt_while_vgpud_was_away(tmp_path, busy, name):
                 assert total == len(rows), (kind, total, len(rows))
 
 
+def test_a_read_only_file_system_is_named(tmp_path, disk, busy):
+    """Its files are there, and this user may write them: neither is said to be otherwise."""
+    with live(tmp_path, disk) as daemon:
+        is_stored(daemon, busy)
+        daemon.stop()
+    disk.run("mount", "-o", "remount,ro", disk.path)
+    with live(tmp_path, disk) as daemon:
+        status, _, body = daemon.request("GET", f"/v1/vms/{busy.uuid}/samples?since=-10min&step=raw")
+        detail = json.loads(body)["detail"]
+        assert status == 503 and "its file system is mounted read-only" in detail and disk.state in detail, body
+        assert "No such file" not in detail and "may this user write" not in detail
+        part = wait_for(lambda: (p := daemon.part("journal"))["state"] == "failed" and p)
+        assert "read-only" in part["reason"].lower(), part
+        daemon.stop()
+
+
 def test_a_journal_that_was_spoilt_is_left_as_it_is(tmp_path, busy):
     with live(tmp_path) as daemon:
         is_stored(daemon, busy)
