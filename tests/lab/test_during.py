@@ -12,7 +12,7 @@ import subprocess
 import time
 
 import pytest
-from labdaemon import ask_proxy_on, prefix
+from labdaemon import ask_proxy_on, init_of, prefix
 from labhost import BUILD, LAB, lab
 from movelab import has_gpu, remove_guest, run, running_on, start_guest, tell
 from opencl import POCL, make_film, native, need, need_pocl
@@ -36,10 +36,6 @@ X264 = f"x264 --opencl --preset medium --threads 1 --demuxer y4m --frames {FRAME
 
 
 # ---- what is there ----
-
-def init_of(host):
-    return re.search(rf"^{host} init=(\d+)", lab("status").stdout, re.M)[1]
-
 
 def make_network():
     """A bridge on each host, with a port for the VM, and a cable between them; the proxy's host is .1."""

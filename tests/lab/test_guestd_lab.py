@@ -5,6 +5,7 @@ import re
 
 import pytest
 from guestd import LONG_MS, Host
+from labdaemon import init_of
 from labhost import ENV, lab
 from unixhttp import wait_for
 
@@ -20,8 +21,8 @@ ADDRESS = "0000:02:00.0"
 def agent(host):
     """By a path to QEMU's socket that is short enough however deep this tree lies."""
     xml = lab("virsh", host, "dumpxml", GUEST).stdout
-    path = re.search(r"path='/var/lib/libvirt/(\S*/org\.vgpud\.guest\.0)'", xml)[1]
-    directory = os.open(os.path.join(ENV["LAB_DIR"], host, "lib", os.path.dirname(path)), os.O_PATH)
+    path = re.search(r"path='(/\S*/org\.vgpud\.guest\.0)'", xml)[1]
+    directory = os.open(f"/proc/{init_of(host)}/root{os.path.dirname(path)}", os.O_PATH)
     try:
         return Host(f"/proc/self/fd/{directory}/{os.path.basename(path)}")
     finally:

@@ -12,10 +12,14 @@ from vgpuctl import ROOT
 from vgpud import Daemon
 
 
+def init_of(host):
+    """The PID of its first process, as a text."""
+    return re.search(rf"^{host} init=(\d+)", lab("status").stdout, re.M)[1]
+
+
 def prefix(host):
     """Before a command that is to run there."""
-    init = re.search(rf"^{host} init=(\d+)", lab("status").stdout, re.M)[1]
-    return ["nsenter", "-t", init, "-m", "-u", "-n", "-i", "-p", "--"]
+    return ["nsenter", "-t", init_of(host), "-m", "-u", "-n", "-i", "-p", "--"]
 
 
 def ask_proxy_on(host, path):
