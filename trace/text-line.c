@@ -9,8 +9,11 @@
  *     perf script          comm pid/tid [cpu] misc tod seconds.fraction: period system:event: body
  *                          "PERF_RECORD_..." in the place of the event: what perf itself recorded
  *
- * A comm may hold anything, so the line is split at the first "[cpu] flags time:" that has a
- * thread id in front of it.
+ * A comm may contain anything, even "1 [0] 2.0" or the words of a header. Therefore only a line
+ * without columns can be a header. The line is split at the last "[cpu] flags time:" that has a
+ * thread id and a comm of up to 15 bytes in front of it, because the same text in a body has more
+ * in front of it. If no place qualifies, as in lines with a prefix, the line is split at the first
+ * "[cpu] flags time:" with a thread id.
  */
 #include "config.h"
 
@@ -19,6 +22,7 @@
 #include <string.h>
 
 #include "model/event.h"
+#include "trace/text-head.h"
 
 /* tracefs and trace-cmd reserve 16 columns for a comm, which has up to 15. */
 #define COMM_COLUMNS 15
@@ -26,9 +30,6 @@
 /* "d..2." is five. Real-time kernels and high preempt counts make it longer. */
 #define FLAGS_MIN 2
 #define FLAGS_MAX 10
-
-/* In the head of tracefs's file: "# entries-in-buffer/entries-written: 205/4711   #P:2". */
-#define ENTRIES "entries-in-buffer/entries-written:"
 
 #define PERF_RECORD "PERF_RECORD_"
 
@@ -364,35 +365,90 @@ parse_perf_record(const char *p, const char *end, struct vg_text_line *line)
     return is_perf_loss(line, end) ? VG_TEXT_LOST : VG_TEXT_SKIP;
 }
 
+/* The columns around one "[cpu]". */
+struct text_columns {
+    enum vg_text_kind kind;
+    struct vg_text_line line;
+    bool has_thread;
+    bool is_perf_record;
+    const char *behind; /* text after the time */
+};
+
+/* Returns whether the comm is short enough. In a body, the text in front of "[cpu]" is longer. */
+static bool
+has_possible_comm(const struct vg_text_line *line)
+{
+    return line->comm.len <= COMM_COLUMNS &&
+           (line->label.len == 0 || !memchr(line->label.s, '[', line->label.len));
+}
+
+/* Parses the columns around the digits of a CPU. Returns false if these are no columns. */
+static bool
+read_columns(const char *begin, const char *digits, const char *end, struct text_columns *ret)
+{
+    const char *p = digits;
+    int64_t cpu, ts_ns = VG_NONE;
+
+    if (!vg_text_digits(&p, end, &cpu))
+        return false;
+    ret->kind = read_flags_and_time(&p, end, &ts_ns);
+    if (ret->kind == VG_TEXT_UNKNOWN)
+        return false;
+    ret->line = (struct vg_text_line){
+        .ts_ns = ts_ns,
+        .cpu = (int32_t)MIN(cpu, VG_CPU_LIMIT),
+        .tid = VG_NONE,
+        .tgid = VG_NONE,
+    };
+    read_event_name(p, end, &ret->line);
+    ret->has_thread = read_thread(begin, digits - 1, &ret->line);
+    check_possible(&ret->line);
+    ret->behind = skip_blanks(p, end);
+    ret->is_perf_record = ret->kind == VG_TEXT_EVENT && starts_with(ret->behind, end, PERF_RECORD);
+    return true;
+}
+
 /* Parses a line with the columns of an event. */
 static enum vg_text_kind
 parse_columns(const char *begin, const char *end, struct vg_text_line *ret)
 {
     const char *bracket = begin;
+    struct text_columns found = {.kind = VG_TEXT_UNKNOWN}, columns;
+    bool is_possible = false; /* found has a comm of possible length */
 
     while ((bracket = memchr(bracket, '[', (size_t)(end - bracket)))) {
-        const char *p = ++bracket;
-        int64_t cpu, ts_ns = VG_NONE;
-        if (!vg_text_digits(&p, end, &cpu))
+        if (!read_columns(begin, ++bracket, end, &columns))
             continue;
-        enum vg_text_kind kind = read_flags_and_time(&p, end, &ts_ns);
-        if (kind == VG_TEXT_UNKNOWN)
+        bool is_better = columns.has_thread && has_possible_comm(&columns.line);
+        if (!is_better &&
+            (found.kind != VG_TEXT_UNKNOWN || !(columns.has_thread || columns.is_perf_record)))
             continue;
-        *ret = (struct vg_text_line){.ts_ns = ts_ns,
-                                     .cpu = (int32_t)MIN(cpu, VG_CPU_LIMIT),
-                                     .tid = VG_NONE,
-                                     .tgid = VG_NONE};
-        read_event_name(p, end, ret);
-        bool has_thread = read_thread(begin, bracket - 1, ret);
-        check_possible(ret);
-        p = skip_blanks(p, end);
-        if (kind == VG_TEXT_EVENT && starts_with(p, end, PERF_RECORD))
-            return parse_perf_record(p, end, ret);
-        if (!has_thread)
-            continue;
-        return is_perf_loss(ret, end) && kind == VG_TEXT_EVENT ? VG_TEXT_LOST : kind;
+        found = columns;
+        is_possible |= is_better;
+        if (!is_possible && columns.is_perf_record)
+            break;
     }
-    return VG_TEXT_UNKNOWN;
+    if (found.kind == VG_TEXT_UNKNOWN)
+        return VG_TEXT_UNKNOWN;
+    *ret = found.line;
+    if (found.is_perf_record)
+        return parse_perf_record(found.behind, end, ret);
+    return is_perf_loss(ret, end) && found.kind == VG_TEXT_EVENT ? VG_TEXT_LOST : found.kind;
+}
+
+/* Parses "[LOST 17 EVENTS]" or "[17 EVENTS DROPPED]", both also without the number. No comm is
+ * long enough for the whole text. */
+static bool
+parse_loss(const char *p, const char *end, int64_t *ret_lost)
+{
+    if (p == end || *p++ != '[')
+        return false;
+    bool is_kernel = starts_with(p, end, "LOST ");
+    p += is_kernel ? strlen("LOST ") : 0;
+    if (vg_text_digits(&p, end, ret_lost))
+        p = skip_blanks(p, end);
+    const char *rest = is_kernel ? "EVENTS]" : "EVENTS DROPPED]";
+    return (size_t)(trim_blanks(p, end) - p) == strlen(rest) && starts_with(p, end, rest);
 }
 
 /* Parses losses: "CPU:3 [LOST 17 EVENTS]", "CPU:3 [17 EVENTS DROPPED]", both also without the
@@ -412,13 +468,7 @@ parse_remark(const char *p, const char *end, struct vg_text_line *ret)
         p = skip_blanks(p, end);
         if (starts_with(p, end, "is empty"))
             return VG_TEXT_HEADER;
-        if (p == end || *p++ != '[')
-            return VG_TEXT_UNKNOWN;
-        if (starts_with(p, end, "LOST "))
-            p += 5;
-        if (vg_text_digits(&p, end, &ret->lost))
-            p = skip_blanks(p, end);
-        return starts_with(p, end, "EVENTS") ? VG_TEXT_LOST : VG_TEXT_UNKNOWN;
+        return parse_loss(p, end, &ret->lost) ? VG_TEXT_LOST : VG_TEXT_UNKNOWN;
     }
     const char *lost = memmem(p, (size_t)(end - p), "LOST ", 5);
     if (starts_with(p, end, "PERF_RECORD_LOST")) {
@@ -429,7 +479,8 @@ parse_remark(const char *p, const char *end, struct vg_text_line *ret)
         return VG_TEXT_SKIP;
     if (lost) {
         lost += 5;
-        if (vg_text_digits(&lost, end, &ret->lost) && starts_with(lost, end, " events"))
+        if (vg_text_digits(&lost, end, &ret->lost) && starts_with(lost, end, " events") &&
+            end - lost <= (ptrdiff_t)strlen(" events!"))
             return VG_TEXT_LOST;
     }
     return VG_TEXT_UNKNOWN;
@@ -461,33 +512,6 @@ is_namespace_list(const char *begin, const char *p, const char *end)
            vg_text_is_letter(*p);
 }
 
-static bool
-is_header(const char *p, const char *end)
-{
-    return starts_with(p, end, "# tracer:") || starts_with(p, end, "# captured on") ||
-           starts_with(p, end, "cpus=") || starts_with(p, end, "version =");
-}
-
-bool
-vg_text_line_is_overwritten(struct vg_text_span line)
-{
-    const char *end = line.s + line.len;
-    const char *p = memmem(line.s, line.len, ENTRIES, strlen(ENTRIES));
-    int64_t kept, written;
-
-    if (!p || line.s[0] != '#')
-        return false;
-    p = skip_blanks(p + strlen(ENTRIES), end);
-    return vg_text_digits(&p, end, &kept) && p < end && *p++ == '/' &&
-           vg_text_digits(&p, end, &written) && written > kept;
-}
-
-bool
-vg_text_line_is_head(struct vg_text_span text)
-{
-    return is_header(skip_blanks(text.s, text.s + text.len), text.s + text.len);
-}
-
 /* Classifies a line without an event, after trace-cmd's name of the file. */
 static enum vg_text_kind
 parse_named_remark(const char *p, const char *end, struct vg_text_line *ret)
@@ -497,7 +521,8 @@ parse_named_remark(const char *p, const char *end, struct vg_text_line *ret)
     if (!colon || colon == p)
         return VG_TEXT_UNKNOWN;
     const char *rest = skip_blanks(colon + 1, end);
-    enum vg_text_kind kind = is_header(rest, end) ? VG_TEXT_HEADER : parse_remark(rest, end, ret);
+    bool is_head = vg_text_head_is((struct vg_text_span){rest, (size_t)(end - rest)});
+    enum vg_text_kind kind = is_head ? VG_TEXT_HEADER : parse_remark(rest, end, ret);
     if (kind == VG_TEXT_LOST)
         ret->label = (struct vg_text_span){p, (size_t)(colon - p)};
     return kind;
@@ -511,11 +536,14 @@ vg_text_line_parse(struct vg_text_span text, struct vg_text_line *ret)
 
     if (p == end)
         return VG_TEXT_SKIP;
-    if (is_header(p, end))
-        return VG_TEXT_HEADER;
-    if (*p == '#')
-        return VG_TEXT_SKIP;
     enum vg_text_kind kind = parse_columns(text.s, end, ret);
+    if (kind == VG_TEXT_UNKNOWN && vg_text_head_is(text))
+        return VG_TEXT_HEADER;
+    if (kind == VG_TEXT_UNKNOWN && *p == '#' && p == text.s)
+        return VG_TEXT_COMMENT;
+    /* Without columns, this may be a record with such a name. */
+    if (kind == VG_TEXT_UNKNOWN && *p == '#' && !memchr(p, '[', (size_t)(end - p)))
+        return VG_TEXT_SKIP;
     if (kind == VG_TEXT_UNKNOWN)
         kind = parse_remark(p, end, ret);
     if (kind == VG_TEXT_UNKNOWN)
@@ -545,24 +573,6 @@ is_latency_column(const char *begin, const char *p)
         digits--;
     const char *dash = digits - 1;
     return dash > begin && *dash == '-' && vg_text_digits(&digits, end, &tid);
-}
-
-int32_t
-vg_text_line_host_cpus(struct vg_text_span text)
-{
-    static const char *const words[] = {"cpus=", "# nrcpus online :", "#P:"};
-    const char *end = text.s + text.len;
-    const char *p = skip_blanks(text.s, end);
-
-    for (size_t i = 0; i < G_N_ELEMENTS(words); i++) {
-        bool is_inside = i == 2 && p < end && *p == '#';
-        if (!is_inside && !starts_with(p, end, words[i]))
-            continue;
-        int64_t n = number_behind(p, end, words[i]);
-        if (n > 0)
-            return n <= VG_CPU_LIMIT ? (int32_t)n : 0;
-    }
-    return 0;
 }
 
 const char *

@@ -9,9 +9,10 @@
 #include "trace/text-source.h"
 
 enum vg_text_kind {
-    VG_TEXT_SKIP,   /* blank, comment, or part of a call chain: belongs to trace text but has no
-                       information */
-    VG_TEXT_HEADER, /* the start of a trace, which may have no events */
+    VG_TEXT_SKIP,    /* blank, or part of a call chain: belongs to trace text but has no
+                        information */
+    VG_TEXT_HEADER,  /* the start of a trace, which may have no events */
+    VG_TEXT_COMMENT, /* "#" in column 0, where no record has its name */
     VG_TEXT_EVENT,
     VG_TEXT_PROCESS, /* perf's own record of a process; event and body are set as for an event */
     VG_TEXT_LOST,
@@ -33,16 +34,6 @@ struct vg_text_line {
 };
 
 enum vg_text_kind vg_text_line_parse(struct vg_text_span text, struct vg_text_line *ret);
-
-/* Returns whether a line, without a file name, is the first of a recording's header. */
-bool vg_text_line_is_head(struct vg_text_span text);
-
-/* Returns whether a line of tracefs's header says that records were overwritten. */
-bool vg_text_line_is_overwritten(struct vg_text_span text);
-
-/* Returns the number of host CPUs from a header line, such as "#P:8", "cpus=8" or "# nrcpus online
- * : 8", or 0. */
-int32_t vg_text_line_host_cpus(struct vg_text_span text);
 
 /* Returns advice about a line that is not understood, or NULL. Static text. */
 const char *vg_text_line_hint(struct vg_text_span text);

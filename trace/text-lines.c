@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "trace/text-head.h"
 #include "trace/text-line.h"
 #include "trace/text-parts.h"
 
@@ -168,8 +169,7 @@ text_lines_read(struct text_cursor *cursor, struct vg_text_raw_line *ret, bool *
             cursor->ts_ns = line.ts_ns;
             return false;
         }
-        if (kind != VG_TEXT_HEADER || cursor->part->begins_recording ||
-            !vg_text_line_is_head(ret->text))
+        if (kind != VG_TEXT_HEADER || cursor->part->begins_recording || !vg_text_head_is(ret->text))
             return true;
     }
     *ret_at_end = true;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "model/event.h"
+#include "trace/text-head.h"
 #include "trace/text-line.h"
 
 #define CPU_WORDS (VG_CPU_LIMIT / 64)
@@ -52,7 +53,7 @@ static bool
 text_parts_line_tells_loss(struct vg_text_span text)
 {
     return memmem(text.s, text.len, "LOST", 4) || memmem(text.s, text.len, "DROPPED", 7) ||
-           vg_text_line_is_overwritten(text);
+           vg_text_head_is_overwritten(text);
 }
 
 static void
@@ -66,12 +67,13 @@ text_parts_find_heads(vg_text_source *source, GArray *looks, bool *ret_tells_los
         if (raw.too_long)
             continue;
         *ret_tells_loss |= text_parts_line_tells_loss(raw.text);
-        bool is_head = vg_text_line_is_head(raw.text);
+        enum vg_text_kind kind = vg_text_line_parse(raw.text, &line);
+        bool is_head = kind == VG_TEXT_HEADER && vg_text_head_is(raw.text);
         if (looks->len == 0 || (is_head && any && looks->len < VG_TEXT_PARTS_MAX)) {
             text_parts_add(looks, raw.offset, raw.text);
             any = false;
         }
-        any = any || (!is_head && vg_text_line_parse(raw.text, &line) == VG_TEXT_EVENT);
+        any = any || kind == VG_TEXT_EVENT;
     }
     /* A head without records belongs to the previous part. */
     if (!any && looks->len > 1) {

@@ -14,6 +14,7 @@
 #include "trace/text-class.h"
 #include "trace/text-files.h"
 #include "trace/text-foreign.h"
+#include "trace/text-head.h"
 #include "trace/text-line.h"
 #include "trace/text-lines.h"
 #include "trace/text-scan.h"
@@ -326,7 +327,7 @@ has_hole(struct vg_text_span text)
 static void
 text_read_take_head(struct text_recording *recording, struct vg_text_span text)
 {
-    recording->base.host_cpus = MAX(recording->base.host_cpus, vg_text_line_host_cpus(text));
+    recording->base.host_cpus = MAX(recording->base.host_cpus, vg_text_head_host_cpus(text));
 }
 
 static enum vg_text_kind
@@ -370,11 +371,13 @@ text_read_line(struct text_recording *recording, const struct vg_text_raw_line *
         not_understood(recording, raw->text, raw->offset);
         break;
     case VG_TEXT_HEADER:
-        recording->begins_again |= recording->have_time && vg_text_line_is_head(raw->text);
+        recording->begins_again |= recording->have_time && vg_text_head_is(raw->text);
+        text_read_take_head(recording, raw->text);
+        break;
+    case VG_TEXT_COMMENT:
         text_read_take_head(recording, raw->text);
         break;
     case VG_TEXT_SKIP:
-        text_read_take_head(recording, raw->text);
         break;
     }
     return kind;

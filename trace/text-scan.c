@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "trace/late-cpus.h"
+#include "trace/text-head.h"
 #include "trace/text-line.h"
 
 #define NAME_SIZE 128
@@ -72,8 +73,8 @@ scan_take_line(struct scan *scan, struct vg_text_span text)
     struct vg_text_line line;
     enum vg_text_kind kind = vg_text_line_parse(text, &line);
 
-    if (kind == VG_TEXT_SKIP)
-        scan->overwritten |= vg_text_line_is_overwritten(text);
+    if (kind == VG_TEXT_COMMENT)
+        scan->overwritten |= vg_text_head_is_overwritten(text);
     if (!vg_text_files_take(&scan->at, kind, &line))
         return;
     if ((kind != VG_TEXT_EVENT && kind != VG_TEXT_LOST) || line.impossible || line.cpu < 0)

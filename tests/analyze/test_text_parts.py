@@ -128,3 +128,18 @@ def test_many_cpus(tmp_path):
 def test_what_overlaps_is_refused_from_standard_input():
     done = analyze("-", stdin=per_cpu(records()))
     assert done.rc == 1 and "put the text into a file" in done.err and done.out == ""
+
+
+@pytest.mark.parametrize("name", ["#w", "# tracer: nop", "cpus=99", "version = 7", "#P:4000", "CPU:1 [EVENTS",
+                                  "1 [0] 1.0:x:"])
+@pytest.mark.parametrize("call_chains", [False, True])
+def test_a_thread_with_the_name_of_a_header(tmp_path, name, call_chains):
+    """Every user can choose it. perf script with call chains prints names from column 0 on."""
+    renamed = []
+    for us, cpu, line in records():
+        line = line.replace("cc1", name).replace(f"{name:>16}", f"{'cc1':>16}", 1)
+        if "cc1-77" in line:
+            line = line.replace(f"{'cc1':>16}", name if call_chains else f"{name:>16}")
+        renamed.append((us, cpu, line))
+    assert sum(line.lstrip().startswith(name) for _, _, line in renamed) == 20
+    assert check(tmp_path / "t", text(renamed))["problems"] == []

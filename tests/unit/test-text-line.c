@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "tests/unit/chance.h"
 #include "tests/unit/text-reading.h"
+#include "trace/text-line.h"
 
 /* ---- the columns ---- */
 
@@ -291,6 +292,100 @@ test_nasty_recorders(void **state)
     }
 }
 
+/* Names that look like headers, remarks or columns, in every format. */
+static void
+test_names_like_lines(void **state)
+{
+    (void)state;
+    static const char *const comms[] = {
+        "#w",
+        "#",
+        "# tracer: nop",
+        "# captured on :",
+        "#P:4000",
+        "cpus=99",
+        "version = 7",
+        "CPU:1 [EVENTS",
+        "CPU 3 is empty",
+        "LOST 5 events",
+        "PERF_RECORD_LOS",
+        "1 [0] 1.0:x:",
+        "-1 [0] 2.0: x:",
+        "1 [0] 77: x:",
+        "a: cpus=99",
+    };
+    /* The text in front of the name, how many columns it has, and what follows. */
+    static const struct {
+        const char *front;
+        int columns;
+        const char *rest;
+    } formats[] = {
+        {"", 16, "-71   (  70) [003] d..2. 5.0: kvm_entry: vcpu 0"},
+        {"", 16, "-71      [003]     5.0: kvm_entry: vcpu 0"},
+        {"of: ", 16, "-71      [003]     5.0: kvm_entry: vcpu 0"},
+        {"", 16, "    71 [003]     5.0: kvm:kvm_entry: vcpu 0"},
+        {"", 0, "    71 [003]     5.0: kvm:kvm_entry: vcpu 0"}, /* with call chains */
+        {"", 0, "-71 [003]     5.0: kvm_entry: vcpu 0"},        /* blanks removed */
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(comms); i++) {
+        for (size_t k = 0; k < G_N_ELEMENTS(formats); k++) {
+            struct reading r;
+            g_autofree char *line = g_strdup_printf("%s%*s%s", formats[k].front, formats[k].columns,
+                                                    comms[i], formats[k].rest);
+            reading_text(&r, line);
+            assert_int_equal(r.events->len, 1);
+            const struct vg_event *e = reading_at(&r, 0);
+            assert_int_equal(e->type, VG_EVENT_KVM_ENTRY);
+            assert_int_equal(e->ts_ns, 5000000000);
+            assert_int_equal(e->cpu, 3);
+            assert_int_equal(e->tid, 71);
+            assert_string_equal(e->kvm.comm, comms[i]);
+            assert_int_equal(r.recording->host_cpus, 0);
+            reading_done(&r);
+        }
+    }
+}
+
+/* Lines without columns: only a complete header or loss counts. */
+static void
+test_headers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum vg_text_kind kind;
+    } lines[] = {
+        {"# tracer: nop", VG_TEXT_HEADER},
+        {"# tracer: function_graph ", VG_TEXT_HEADER},
+        {"# captured on    : Sat Nov 28 08:10:00 2026", VG_TEXT_HEADER},
+        {"cpus=2", VG_TEXT_HEADER},
+        {"version = 7", VG_TEXT_HEADER},
+        {"st: cpus=2", VG_TEXT_HEADER},
+        {"CPU 3 is empty", VG_TEXT_HEADER},
+        {"#", VG_TEXT_COMMENT},
+        {"#           TASK-PID    TGID   CPU#  |||||  TIMESTAMP  FUNCTION", VG_TEXT_COMMENT},
+        {"# tracer: nop prev_pid=1", VG_TEXT_COMMENT},
+        {"  # tracer: nop", VG_TEXT_SKIP},
+        {"  #w-77 [000] ?", VG_TEXT_UNKNOWN},
+        {"  # tracer: nop-77 [000] ?", VG_TEXT_UNKNOWN},
+        {"cpus=99 prev_pid=1", VG_TEXT_UNKNOWN},
+        {"  cpus=99-77 [000] ?", VG_TEXT_UNKNOWN},
+        {"CPU:1 [LOST 17 EVENTS]", VG_TEXT_LOST},
+        {"CPU:1 [EVENTS DROPPED]", VG_TEXT_LOST},
+        {"CPU:1 [EVENTS prev_pid=1", VG_TEXT_UNKNOWN},
+        {"CPU:1 [EVENTS-77 [000] ?", VG_TEXT_UNKNOWN},
+        {"LOST 5 events!", VG_TEXT_LOST},
+        {"LOST 5 events prev_pid=1", VG_TEXT_UNKNOWN},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(lines); i++) {
+        struct vg_text_line line;
+        struct vg_text_span text = {lines[i].text, strlen(lines[i].text)};
+        enum vg_text_kind kind = vg_text_line_parse(text, &line);
+        if (kind != lines[i].kind)
+            fail_msg("kind %d: %s", kind, lines[i].text);
+    }
+}
+
 static void
 test_wakeups(void **state)
 {
@@ -418,12 +513,20 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_columns),     cmocka_unit_test(test_perf_columns),
-        cmocka_unit_test(test_time),        cmocka_unit_test(test_counter_clock),
-        cmocka_unit_test(test_switch),      cmocka_unit_test(test_switch_states),
-        cmocka_unit_test(test_nasty_comms), cmocka_unit_test(test_nasty_recorders),
-        cmocka_unit_test(test_wakeups),     cmocka_unit_test(test_migrate_and_process),
-        cmocka_unit_test(test_kvm),         cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_columns),
+        cmocka_unit_test(test_perf_columns),
+        cmocka_unit_test(test_time),
+        cmocka_unit_test(test_counter_clock),
+        cmocka_unit_test(test_switch),
+        cmocka_unit_test(test_switch_states),
+        cmocka_unit_test(test_nasty_comms),
+        cmocka_unit_test(test_nasty_recorders),
+        cmocka_unit_test(test_wakeups),
+        cmocka_unit_test(test_migrate_and_process),
+        cmocka_unit_test(test_kvm),
+        cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_names_like_lines),
+        cmocka_unit_test(test_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
