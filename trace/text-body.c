@@ -148,12 +148,38 @@ is_state(char c)
     return vg_text_is_letter(c) || vg_text_is_digit(c) || c == '|' || c == '+' || c == '?';
 }
 
+const char *
+vg_text_hex_pair(const char *begin, const char *end, struct vg_text_span *ret_decimal)
+{
+    if (end == begin || end[-1] != ')')
+        return NULL;
+    const char *decimal = end - 1;
+    while (decimal > begin && vg_text_is_digit(decimal[-1]))
+        decimal--;
+    if (decimal == end - 1)
+        return NULL;
+    decimal -= decimal > begin && decimal[-1] == '-';
+    if (decimal - begin < 2 || decimal[-1] != '(' || decimal[-2] != ' ')
+        return NULL;
+    const char *hex = decimal - 2, *p = hex;
+    while (p > begin && g_ascii_isxdigit(p[-1]))
+        p--;
+    if (p == hex || p - begin < 2 || p[-1] != 'x' || p[-2] != '0')
+        return NULL;
+    if (ret_decimal)
+        *ret_decimal = span_between(decimal, end - 1);
+    return p - 2;
+}
+
 /* Returns where a value that ends at end starts, or end itself if there is none. */
 static const char *
 value_begin(char kind, const char *begin, const char *end)
 {
     const char *p = end;
+    const char *pair = vg_text_hex_pair(begin, end, NULL);
 
+    if (pair)
+        return pair;
     switch (kind) {
     case 'i':
         while (p > begin && vg_text_is_digit(p[-1]))

@@ -57,4 +57,8 @@ int vg_text_layout_want(struct vg_text_layout *layout, const char *field,
 void vg_text_body_read(struct vg_text_layout *layout, struct vg_text_span body,
                        struct vg_text_span *values);
 
+/* Returns where the number in "0x2eba (11962)" starts, which ends at end, or NULL. tracefs prints
+ * numbers like this with its option "fields". ret_decimal may be NULL. */
+const char *vg_text_hex_pair(const char *begin, const char *end, struct vg_text_span *ret_decimal);
+
 #endif

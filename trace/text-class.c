@@ -26,10 +26,11 @@ text_class_find(void *event_class, enum vg_field_scope scope, const char *name)
     return strcmp(name, "comm") == 0 ? HANDLE_COMM : -1;
 }
 
-/* Parses a decimal number, or a hexadecimal one with 0x. */
+/* Parses a decimal number, a hexadecimal one with 0x, or both, as in "0x2eba (11962)". */
 static bool
 text_class_parse_number(struct vg_text_span text, int64_t *ret)
 {
+    vg_text_hex_pair(text.s, text.s + text.len, &text);
     const char *p = text.s, *end = text.s + text.len;
     bool negative = text.len > 0 && *p == '-';
     int64_t value = 0;

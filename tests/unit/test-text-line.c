@@ -177,6 +177,45 @@ test_switch(void **state)
                   "a b", 1, VG_PREV_BLOCKED, "c d", 2);
 }
 
+/* The trace option "fields": numbers in both notations, and no "==>". */
+static void
+test_option_fields(void **state)
+{
+    (void)state;
+    assert_switch(P "prev_comm=qemu-system-x86 prev_pid=0x2eba (11962) prev_prio=0x78 (120) "
+                    "prev_state=0x1 (1) next_comm=CPU 0/TCG next_pid=0x2ee1 (12001) "
+                    "next_prio=0x78 (120)",
+                  "qemu-system-x86", 11962, VG_PREV_BLOCKED, "CPU 0/TCG", 12001);
+    assert_switch(P "prev_comm=a prev_pid=1 prev_pid=0x7 (7) prev_prio=0xffffffff (-1) "
+                    "prev_state=0x100 (256) next_comm=x (3) next_pid=0x0 (0) next_prio=0x78 (120)",
+                  "a prev_pid=1", 7, VG_PREV_RUNNABLE, "x (3)", 0);
+    assert_wakeup("x-1 [0] 1.0: sched_wakeup: comm=ksoftirqd/1 pid=0x16 (22) prio=0x78 (120) "
+                  "target_cpu=0x1 (1)",
+                  VG_EVENT_SCHED_WAKEUP, "ksoftirqd/1", 22, 1);
+    struct vg_event e = reading_one("x-1 [0] 1.0: sched_migrate_task: comm=a pid=0x4d (77) "
+                                    "prio=0x78 (120) orig_cpu=0x1 (1) dest_cpu=0x0 (0)");
+    assert_int_equal(e.migrate.tid, 77);
+    assert_int_equal(e.migrate.orig_cpu, 1);
+    e = reading_one("x-1 [0] 1.0: sched_process_fork: parent_comm=a parent_pid=0x1 (1) "
+                    "child_comm=b c child_pid=0x151d (5405)");
+    assert_string_equal(e.process.comm, "b c");
+    assert_int_equal(e.process.tid, 5405);
+    e = reading_one("x-1 [0] 1.0: kvm_exit: exit_reason=0xc (12) guest_rip=0xfff0 (65520) "
+                    "isa=0x1 (1) info1=0x0 (0) vcpu_id=0x0 (0)");
+    assert_int_equal(e.kvm.reason, 12);
+    assert_int_equal(e.kvm.exit_class, VG_EXIT_HLT);
+    /* These are no numbers. */
+    static const char *const wrong[] = {"0x16 (2x)", "16 (22)", "0x (22)", "0x16 ()", "(22)"};
+    for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        struct reading r;
+        g_autofree char *line = g_strdup_printf(
+            "x-1 [0] 1.0: sched_wakeup: comm=a pid=%s prio=1 target_cpu=1", wrong[i]);
+        reading_text(&r, line);
+        assert_int_equal(r.recording->rejected, 1);
+        reading_done(&r);
+    }
+}
+
 static void
 test_switch_states(void **state)
 {
@@ -527,6 +566,7 @@ main(void)
         cmocka_unit_test(test_samples),
         cmocka_unit_test(test_names_like_lines),
         cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_option_fields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
