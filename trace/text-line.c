@@ -157,9 +157,9 @@ read_flags_and_time(const char **pos, const char *end, int64_t *ret_ns)
 {
     const char *p = *pos;
 
-    if (p == end || *p != ']' || ++p == end || !vg_text_is_blank(*p))
+    if (p == end || *p != ']')
         return VG_TEXT_UNKNOWN;
-    p = skip_blanks(p, end);
+    p = skip_blanks(p + 1, end); /* trace-cmd prints no blank before a count with many digits */
     enum vg_text_kind kind = read_time(&p, end, ret_ns);
     if (kind == VG_TEXT_UNKNOWN) {
         p = skip_time_of_day(skip_flags(p, end), end);

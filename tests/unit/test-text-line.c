@@ -106,6 +106,14 @@ test_counter_clock(void **state)
     assert_non_null(strstr(err->message, "clock.txt"));
     assert_non_null(strstr(err->message, "seconds"));
 
+    /* trace-cmd with the clock boot or x86-tsc. Only their numbers of digits differ. */
+    g_clear_error(&err);
+    text =
+        "cpus=2\nst:            sleep-29375 [000]27683026348857: task_rename:          pid=29375 "
+        "oldcomm=trace-cmd newcomm=sleep oom_score_adj=0\n";
+    assert_null(vg_text_open_memory("boot.txt", text, strlen(text), &err));
+    assert_non_null(strstr(err->message, "trace-cmd record -C mono"));
+
     /* In the middle of a file it is a problem of that line, and what it told is lost. */
     struct reading r;
     reading_text(&r, "a-1 [0] 1.0: x: y\na-1 [0] 77: x: y\na-1 [0] 2.0: x: y\n");
