@@ -18,6 +18,7 @@
 #include "trace/text-line.h"
 #include "trace/text-lines.h"
 #include "trace/text-scan.h"
+#include "trace/text-silence.h"
 
 /* More consecutive zero bytes than any field can contain. */
 #define HOLE_SIZE 32
@@ -40,9 +41,10 @@ struct text_recording {
     int64_t last_ns; /* of the last event */
     bool waking_seen;
     bool begins_again; /* a head came after the last event: a gap up to the next event */
-    bool gap;          /* lines between the last event and the next one may have been events */
-    GArray *scanned;   /* struct vg_event: losses known when the file was opened; or NULL */
-    guint n_scanned;   /* number of delivered ones */
+    struct vg_text_silence silence;
+    bool gap;        /* lines between the last event and the next one may have been events */
+    GArray *scanned; /* struct vg_event: losses known when the file was opened; or NULL */
+    guint n_scanned; /* number of delivered ones */
     uint64_t seen[VG_CPU_LIMIT / 64]; /* one bit per CPU of which an event was read */
     uint64_t lost[VG_CPU_LIMIT / 64]; /* one bit per CPU that was found to have no events */
     vg_text_ahead *ahead;             /* NULL: not needed so far */
@@ -209,6 +211,27 @@ text_read_check_target(struct text_recording *recording, const struct vg_event *
     g_array_append_val(recording->queue, loss);
 }
 
+/* Text of several recordings without header lines: the time between them was not observed. */
+static void
+text_read_check_silence(struct text_recording *recording, const struct vg_event *event,
+                        int64_t offset)
+{
+    if (!recording->have_time)
+        return;
+    if (recording->gap || recording->begins_again || recording->losses->len > 0)
+        vg_text_silence_forget(&recording->silence);
+    const int64_t silent_ns = vg_text_silence_take(&recording->silence, event, recording->last_ns);
+    if (silent_ns == 0)
+        return;
+    recording->begins_again = true;
+    if (keep_line_problem(recording))
+        vg_recording_problem(&recording->base, recording->base.name, offset,
+                             "no CPU has records for %.3f s, and then CPU %d runs another thread "
+                             "than before, as in joined recordings without header lines; this time "
+                             "counts as not observed",
+                             (double)silent_ns / 1e9, event->cpu);
+}
+
 static void
 take_event(struct text_recording *recording, const struct vg_text_line *line, int64_t offset)
 {
@@ -230,6 +253,8 @@ take_event(struct text_recording *recording, const struct vg_text_line *line, in
         vg_text_body_read(&class->layout, line->body, record.values);
     const char *why = vg_binding_read(&class->binding, &recording->env, &record, &event);
 
+    if (!why)
+        text_read_check_silence(recording, &event, offset);
     flush_losses(recording, event.ts_ns, event.cpu);
     recording->have_time = true;
     recording->last_ns = event.ts_ns;
@@ -287,6 +312,7 @@ take_loss(struct text_recording *recording, const struct vg_text_line *line, int
         text_read_reject(recording, offset, line->impossible);
         return;
     }
+    vg_text_silence_forget(&recording->silence);
     if (recording->scanned && line->cpu != VG_NONE &&
         recording->seen[line->cpu / 64] >> (line->cpu % 64) & 1)
         return;
@@ -460,6 +486,7 @@ text_free(vg_recording *base)
     vg_text_ahead_free(recording->ahead);
     vg_text_lines_free(recording->lines);
     vg_text_files_free(recording->files);
+    vg_text_silence_clear(&recording->silence);
     g_hash_table_unref(recording->classes);
     vg_text_class_free(recording->other);
     g_array_unref(recording->losses);
@@ -544,6 +571,7 @@ text_read_open_source(vg_text_source *source_take, const char *name, vg_aliases 
         g_hash_table_new_full(vg_text_class_hash, vg_text_class_equal, NULL, vg_text_class_free);
     recording->other = vg_text_class_new((struct vg_text_span){0}, (struct vg_text_span){0}, NULL);
     vg_adapt_env_init(&recording->env, NULL, recording->base.names);
+    vg_text_silence_init(&recording->silence);
     recording->losses = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
     recording->queue = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
     recording->files = vg_text_files_find(recording->lines, &recording->base);

@@ -6,6 +6,7 @@ On CPU 0 a vCPU, 5001, and a compiler take turns of 10 ms for 400 ms. The last r
 the end of that: the vCPU runs 200 ms and waits 199.9 ms. On CPU 1 another one, 5101, runs 5 of every
 20 ms and sleeps: 100 ms in 20 turns. It is first seen 3 ms after the first record."""
 import gzip
+import re
 
 import pytest
 
@@ -143,3 +144,35 @@ def test_a_thread_with_the_name_of_a_header(tmp_path, name, call_chains):
         renamed.append((us, cpu, line))
     assert sum(line.lstrip().startswith(name) for _, _, line in renamed) == 20
     assert check(tmp_path / "t", text(renamed))["problems"] == []
+
+
+def perf_script(begin):
+    """perf writes the first record itself."""
+    first = f"            perf   900 [001] {begin}.000000: sched:sched_stat_runtime: comm=perf pid=900 runtime=1 [ns]\n"
+    lines = [re.sub(r"-(\d+) +\[(.*)\] d..2. ", r" \1 [\2] ", line) for _, _, line in records(begin)]
+    return first + "".join(lines).replace(" sched_switch:", " sched:sched_switch:")
+
+
+@pytest.mark.parametrize("then", [101, 160])
+@pytest.mark.parametrize("piped", [False, True])
+def test_joined_without_headers(tmp_path, then, piped):
+    """perf script prints no header by default. The figures are those with headers."""
+    figures = []
+    for head in ("", HEADS["perf"]):
+        data = head + perf_script(100) + head + perf_script(then)
+        (tmp_path / "t").write_text(data)
+        doc = analyze("-", stdin=data).doc() if piped else analyze(tmp_path / "t").doc()
+        figures.append([(v["name"], v["run_ns"], v["preempt_ns"], v["observed_ns"]) for v in doc["vms"]])
+        problems = [problem["what"] for problem in doc["trace"]["problems"]]
+        assert len(problems) == (0 if head else 1)
+        assert head or "without header lines" in problems[0]
+    assert figures[0] == figures[1] and figures[0][0][1] == 400_000_000
+
+
+def test_an_idle_host_is_silent(tmp_path):
+    """The same threads run on after it."""
+    some = records() + records(160)
+    (tmp_path / "t").write_text("".join(line for _, _, line in some))
+    doc = analyze(tmp_path / "t").doc()
+    assert doc["trace"]["problems"] == []
+    assert {v["name"]: v["observed_ns"] for v in doc["vms"]}["qemu-5001"] == 60_399_900_000
