@@ -389,7 +389,10 @@ fill_host(const vg_engine *engine, const struct vg_engine_part *part,
     for (guint i = 0; i < shown->len; i++) {
         const struct vg_vm_track *vm_track = shown->pdata[i];
         struct vg_snap_vm *vm = host->vms->pdata[i];
-        vg_vm_track_read(vm_track, names, part->lacks ? *part->lacks : vm_track->lacks, vm);
+        /* The period shows everything that is unknown, except for wakeups of single VMs. */
+        const unsigned int lacks =
+            part->lacks ? *part->lacks | (vm_track->lacks & VG_CPU_NO_WAKEUPS) : vm_track->lacks;
+        vg_vm_track_read(vm_track, names, lacks, vm);
         const struct vg_snap_vm *facts = find_facts(&described, vm_track);
         if (facts) {
             add_facts(facts, vm);

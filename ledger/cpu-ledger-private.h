@@ -51,6 +51,7 @@ struct cpu_thread {
     struct vg_cpu_figures closed; /* the part already reported in closed windows */
     struct vg_lost_map lost;
     struct cpu_limit limit;
+    struct cpu_thread_sight sight;
     uint8_t begin_clips;             /* intervals that were open at the start of the period */
     uint8_t window_clips;            /* ... at the start of the window */
     bool beyond_cpu_set;             /* was on a CPU beyond CPU_SET_MAX */
@@ -75,6 +76,7 @@ struct vg_cpu_ledger {
     bool use_waking;
     bool keep_tasks;
     bool windows_only;
+    bool judge_wakeups;
     bool begun;
     int64_t now; /* of the last event */
     int64_t period_begin;
@@ -82,6 +84,7 @@ struct vg_cpu_ledger {
     uint64_t discontinuities, discontinuities_closed;
     uint64_t lost_events, lost_events_closed;
     uint64_t lost_packets, lost_packets_closed;
+    struct cpu_sight sight;
     vg_cpu_change_fn *watch;
     void *watch_data;
 };

@@ -11,6 +11,12 @@
 #include "ledger/cpu-ledger-private.h"
 
 void
+vg_cpu_ledger_use_waking(vg_cpu_ledger *ledger, bool use)
+{
+    ledger->use_waking = use;
+}
+
+void
 vg_cpu_ledger_windows_only(vg_cpu_ledger *ledger, bool windows_only)
 {
     ledger->windows_only = windows_only;
@@ -20,6 +26,23 @@ void
 vg_cpu_ledger_keep_tasks(vg_cpu_ledger *ledger, bool keep)
 {
     ledger->keep_tasks = keep;
+}
+
+void
+vg_cpu_ledger_judge_wakeups(vg_cpu_ledger *ledger, bool judge)
+{
+    ledger->judge_wakeups = judge;
+}
+
+void
+vg_cpu_ledger_read_sight(const vg_cpu_ledger *ledger, struct vg_cpu_sight *ret)
+{
+    *ret = (struct vg_cpu_sight){
+        .sleeps = ledger->sight.sleeps,
+        .switches = ledger->sight.switches,
+        .never_left = ledger->sight.never_left,
+        .cpus = ledger->n_cpus,
+    };
 }
 
 /* One reading in progress. */
@@ -35,6 +58,7 @@ struct reading {
 struct vm_build {
     struct vg_vm_sample sample;
     GHashTable *lost; /* holder -> struct vg_lost_to, owned */
+    struct vg_cpu_sleeps sleeps;
     uint64_t cpu_set[CPU_SET_WORDS];
     bool beyond_cpu_set;
 };
@@ -201,6 +225,8 @@ add_vcpu(struct reading *reading, struct vm_build *build, const struct cpu_threa
 
     g_array_append_val(build->sample.vcpus, vcpu);
     vg_cpu_figures_add(&build->sample.cpu, figures);
+    build->sleeps.woken += thread->sight.sleeps.woken;
+    build->sleeps.unwoken += thread->sight.sleeps.unwoken;
     if (!reading->whole_period)
         vg_window_add_last_place(build->sample.places, thread->cpu, figures->run_ns);
     for (size_t i = 0; i < CPU_SET_WORDS; i++)
@@ -311,6 +337,8 @@ finish_vms(struct reading *reading)
             build->sample.cpu.entries + cpu_ledger_read_exits(&build->sample.cpu);
         build->sample.guest_known = reading->has_entries && reading->has_exits &&
                                     (kvm_events > 0 || build->sample.cpu.guest_ns > 0);
+        if (reading->ledger->judge_wakeups && vg_cpu_sleeps_miss_wakeups(&build->sleeps))
+            build->sample.lacks |= VG_CPU_NO_WAKEUPS;
         g_array_append_val(reading->window->vms, build->sample);
     }
     vg_window_sort_vms(reading->window);
@@ -413,8 +441,10 @@ close_thread(struct cpu_thread *thread, bool windows_only)
     thread->window_clips = cpu_thread_open_intervals(thread);
     for (uint32_t i = 0; i < thread->lost.capacity; i++)
         thread->lost.entries[i].closed = thread->lost.entries[i].total;
-    if (windows_only)
+    if (windows_only) {
         vg_lost_map_clear(&thread->lost);
+        thread->sight.sleeps = (struct vg_cpu_sleeps){0};
+    }
 }
 
 static void
@@ -442,6 +472,8 @@ vg_cpu_ledger_close_window(vg_cpu_ledger *ledger, int64_t t_ns, bool with_tasks,
         if (thread)
             close_thread(thread, ledger->windows_only);
     }
+    if (ledger->windows_only)
+        ledger->sight.sleeps = (struct vg_cpu_sleeps){0};
     ledger->window_begin = ledger->now;
     ledger->discontinuities_closed = ledger->discontinuities;
     ledger->lost_events_closed = ledger->lost_events;

@@ -2,8 +2,7 @@
  *
  * The half of the CPU ledger that follows events. It keeps two things consistent: each CPU knows
  * its holder, and a thread is in STATE_RUNNING on CPU c exactly if it is c's holder. Threads of VMs
- * that wait for a CPU are linked to it and charged whenever its holder changes. The loss of a
- * victim to each aggressor is thus exact, however long it waits.
+ * that wait for a CPU are linked to it, and charged exactly whenever its holder changes.
  */
 #include "config.h"
 
@@ -43,12 +42,6 @@ vg_cpu_ledger_free(vg_cpu_ledger *ledger)
     g_ptr_array_unref(ledger->threads);
     g_free(ledger->cpus);
     g_free(ledger);
-}
-
-void
-vg_cpu_ledger_use_waking(vg_cpu_ledger *ledger, bool use)
-{
-    ledger->use_waking = use;
 }
 
 /* ---- time and blame ---- */
@@ -310,6 +303,7 @@ cpu_thread_run(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int32_t 
 {
     if (thread->left_idle)
         cpu_limit_add_end(&thread->limit, now);
+    thread->sight.asleep = false;
     cpu_thread_set_state(ledger, thread, STATE_RUNNING, now);
     note_cpu(thread, cpu);
 }
@@ -377,6 +371,7 @@ switch_out(struct vg_cpu_ledger *ledger, struct cpu_thread *prev, const struct v
     case VG_PREV_BLOCKED:
         prev->total.blocks++;
         cpu_thread_set_state(ledger, prev, STATE_BLOCKED, now);
+        cpu_sight_sleep(&prev->sight, now);
         break;
     case VG_PREV_EXITED:
         prev->total.blocks++;
@@ -398,6 +393,7 @@ switch_in(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t no
     } else if (cpu_ledger_is_waiting(next) && next->cpu != VG_NONE && next->cpu != event->cpu) {
         next->total.unseen_migrations++;
     }
+    cpu_sight_wake(&ledger->sight, &next->sight, false);
     cpu_thread_run(ledger, next, event->cpu, now);
     return next;
 }
@@ -412,6 +408,7 @@ on_switch(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t no
     cpu->left_tid = event->sched_switch.prev_tid;
     witness(ledger, event->cpu, event->sched_switch.prev_tid, now);
     struct cpu_thread *prev = cpu->thread;
+    cpu_sight_leave(&ledger->sight, prev ? &prev->sight : NULL);
     /* prev must be known before others are charged for it. */
     if (prev) {
         learn_comm(ledger, prev, event->sched_switch.prev_comm);
@@ -427,6 +424,7 @@ on_switch(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t no
         cpu_set_holder(cpu, 0, NULL);
     else
         cpu_set_holder(cpu, event->sched_switch.next_tid, switch_in(ledger, event, now));
+    cpu_sight_come(&ledger->sight, cpu->thread ? &cpu->thread->sight : NULL);
     if (prev && prev != cpu->thread)
         cpu_ledger_tell(ledger, prev, cpu, now);
     if (cpu->thread)
@@ -448,6 +446,7 @@ on_wakeup(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t no
     if (thread->state == STATE_RUNNING || cpu_ledger_is_waiting(thread))
         return;
     thread->total.wakeups++;
+    cpu_sight_wake(&ledger->sight, &thread->sight, true);
     int32_t cpu = event->wakeup.target_cpu == VG_NONE ? thread->cpu : event->wakeup.target_cpu;
     cpu_thread_wait(ledger, thread, STATE_WAIT_WAKE, cpu, now);
     cpu_ledger_tell(ledger, thread, NULL, now);
@@ -531,6 +530,7 @@ on_lost(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
 
     ledger->lost_events += event->lost.events;
     ledger->lost_packets += event->lost.packets;
+    cpu_sight_lose(&ledger->sight, now, event->lost.end_ns);
     if (event->cpu < 0 && !all)
         return;
     if (all)
@@ -665,6 +665,7 @@ restart_thread(struct cpu_thread *thread)
     vg_lost_map_clear(&thread->lost);
     memset(thread->cpu_set, 0, sizeof(thread->cpu_set));
     thread->beyond_cpu_set = false;
+    thread->sight.sleeps = (struct vg_cpu_sleeps){0};
     thread->begin_clips = thread->window_clips = cpu_thread_open_intervals(thread);
     if (thread->begin_clips > 0)
         note_cpu(thread, thread->cpu);
@@ -686,4 +687,5 @@ vg_cpu_ledger_begin(vg_cpu_ledger *ledger, int64_t t_ns)
     ledger->discontinuities = ledger->discontinuities_closed = 0;
     ledger->lost_events = ledger->lost_events_closed = 0;
     ledger->lost_packets = ledger->lost_packets_closed = 0;
+    ledger->sight.sleeps = (struct vg_cpu_sleeps){0};
 }

@@ -17,6 +17,7 @@
 #ifndef VG_LEDGER_CPU_LEDGER_H
 #define VG_LEDGER_CPU_LEDGER_H
 
+#include "ledger/cpu-sight.h"
 #include "model/cpu-figures.h"
 #include "model/topology.h"
 #include "model/window.h"
@@ -68,6 +69,14 @@ void vg_cpu_ledger_keep_tasks(vg_cpu_ledger *ledger, bool keep);
  * window where it ended, so that memory use is bounded. A VM that was forgotten is in no later
  * window. */
 void vg_cpu_ledger_windows_only(vg_cpu_ledger *ledger, bool windows_only);
+
+/* Reads the signs of missing records. The sleeps are from the period or, after
+ * vg_cpu_ledger_windows_only(), from the open window. */
+void vg_cpu_ledger_read_sight(const vg_cpu_ledger *ledger, struct vg_cpu_sight *ret);
+
+/* Declares that a recording is read, so that VMs whose wakeups are missing get
+ * VG_CPU_NO_WAKEUPS. */
+void vg_cpu_ledger_judge_wakeups(vg_cpu_ledger *ledger, bool judge);
 
 /* Reads only each VM's vCPU totals of the period up to t (not before the last event), for callers
  * that poll more often than windows are closed. The ledger's state is unchanged, so the call does

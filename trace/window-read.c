@@ -51,6 +51,7 @@ vg_window_reader_new(vg_recording *recording, vg_topology *topology,
     vg_cpu_ledger_keep_tasks(reader->ledger, options->tasks);
     /* A grid continues for days. */
     vg_cpu_ledger_windows_only(reader->ledger, options->on_grid);
+    vg_cpu_ledger_judge_wakeups(reader->ledger, true);
     reader->gpu_ledger = vg_gpu_ledger_new(topology, recording->names);
     vg_gpu_ledger_windows_only(reader->gpu_ledger, options->on_grid);
     vg_gpu_ledger_declare_ops(reader->gpu_ledger, recording->gpu_ops);
@@ -315,17 +316,28 @@ window_read_lack_ends(struct vg_window *window)
     }
 }
 
+/* Returns what is unknown because records are missing without a notice. */
+static unsigned int
+window_read_unseen(const vg_window_reader *reader)
+{
+    struct vg_cpu_sight sight;
+
+    vg_cpu_ledger_read_sight(reader->ledger, &sight);
+    return (vg_cpu_sleeps_miss_wakeups(&sight.sleeps) ? VG_CPU_NO_WAKEUPS : 0) |
+           (vg_cpu_sight_is_partial(&sight) ? VG_CPU_NO_SWITCHES : 0);
+}
+
 /* Sets what is unknown. The absence of ends is only known at the end. */
 static void
 window_read_set_lacks(const vg_window_reader *reader, struct vg_window *window)
 {
-    window->lacks = vg_needs_lacks(reader->types_seen);
+    window->lacks = vg_needs_lacks(reader->types_seen) | window_read_unseen(reader);
     if (!reader->at_end)
         window->lacks &= ~(unsigned int)VG_CPU_NO_GPU_ENDS;
     if (vg_absent_cpus_any(reader->absent, reader->recording, reader->at_end))
         window->lacks |= VG_CPU_ABSENT_CPUS;
     for (guint i = 0; i < window->vms->len; i++)
-        g_array_index(window->vms, struct vg_vm_sample, i).lacks = window->lacks;
+        g_array_index(window->vms, struct vg_vm_sample, i).lacks |= window->lacks;
     if (window->lacks & VG_CPU_NO_GPU_ENDS)
         window_read_lack_ends(window);
 }
@@ -366,6 +378,41 @@ window_read_close_window(vg_window_reader *reader, int64_t t_ns, struct vg_windo
     return 1;
 }
 
+/* Names the records that are missing without a notice. window is the last one. */
+static void
+window_read_note_unseen(vg_window_reader *reader, const struct vg_window *window)
+{
+    vg_recording *recording = reader->recording;
+    const unsigned int unseen = window_read_unseen(reader);
+    /* Other messages name events that are missing completely. */
+    const unsigned int named = vg_needs_lacks(reader->types_seen);
+    struct vg_cpu_sight sight;
+    guint vms = 0;
+
+    for (guint i = 0; i < window->vms->len; i++)
+        vms += (g_array_index(window->vms, struct vg_vm_sample, i).lacks & VG_CPU_NO_WAKEUPS) != 0;
+    vg_cpu_ledger_read_sight(reader->ledger, &sight);
+    if (unseen & VG_CPU_NO_SWITCHES) {
+        g_autofree char *figures = vg_needs_figures_text(VG_CPU_NO_SWITCHES);
+        vg_recording_problem(
+            recording, recording->name, VG_NONE,
+            "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+            " switches are to threads that never leave a CPU, so only some threads "
+            "were recorded, and for VMs, %s; record all (perf record -a)",
+            sight.never_left, sight.switches, figures);
+    } else if ((unseen & VG_CPU_NO_WAKEUPS || vms > 0) && !(named & VG_CPU_NO_WAKEUPS) &&
+               !vg_absent_cpus_any(reader->absent, recording, true)) {
+        g_autofree char *figures = vg_needs_figures_text(VG_CPU_NO_WAKEUPS);
+        vg_recording_problem(recording, recording->name, VG_NONE,
+                             "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+                             " sleeps end without a wakeup, because records are missing (of "
+                             "interrupts, by a filter, "
+                             "or lost without a notice), so for %s, %s",
+                             sight.sleeps.unwoken, sight.sleeps.unwoken + sight.sleeps.woken,
+                             unseen & VG_CPU_NO_WAKEUPS ? "VMs" : "some VMs", figures);
+    }
+}
+
 /* Returns up to when everything that belongs to the open window is known. */
 static int64_t
 known_ns(const vg_window_reader *reader)
@@ -388,7 +435,9 @@ vg_window_reader_next(vg_window_reader *reader, struct vg_window *ret, GError **
                 return 0;
             vg_gpu_ledger_end(reader->gpu_ledger, reader->part_end,
                               reader->beyond || !reader->recording->is_cut);
-            return window_read_close_window(reader, reader->part_end, ret);
+            window_read_close_window(reader, reader->part_end, ret);
+            window_read_note_unseen(reader, ret);
+            return 1;
         }
         if (reader->pending)
             feed_event(reader);
