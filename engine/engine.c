@@ -161,15 +161,19 @@ vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *ho
     g_array_append_vals(host->cards, window->gpu_cards->data, window->gpu_cards->len);
     /* All tracks are needed first: a VM may have lost time to a later one. */
     g_autoptr(GPtrArray) tracks = g_ptr_array_new();
-    for (guint i = 0; i < window->vms->len; i++)
-        g_ptr_array_add(tracks,
-                        need_vm(engine, host, &g_array_index(window->vms, struct vg_vm_sample, i)));
+    g_autoptr(GHashTable) by_id = g_hash_table_new(g_direct_hash, g_direct_equal);
+    for (guint i = 0; i < window->vms->len; i++) {
+        const struct vg_vm_sample *sample = &g_array_index(window->vms, struct vg_vm_sample, i);
+        struct vg_vm_track *track = need_vm(engine, host, sample);
+        g_ptr_array_add(tracks, track);
+        g_hash_table_insert(by_id, GUINT_TO_POINTER(sample->id), track);
+    }
     for (guint i = 0; i < window->vms->len; i++) {
         const struct vg_vm_sample *sample = &g_array_index(window->vms, struct vg_vm_sample, i);
         struct vg_vm_track *track = tracks->pdata[i];
         track->last_step = host->steps;
         track->last_ns = window->end_ns;
-        vg_vm_track_feed(track, sample, window, tracks, engine->config.score.half_life_ns);
+        vg_vm_track_feed(track, sample, window, by_id, engine->config.score.half_life_ns);
     }
     if (engine->mode == VG_ENGINE_LIVE)
         engine_forget_gone(host);

@@ -115,18 +115,16 @@ fade_losses(struct vg_vm_track *track, double weight)
 /* Feeds the losses. weight is the window's weight in the EWMA, 1 in the VM's first window. */
 static void
 feed_losses(struct vg_vm_track *track, const struct vg_vm_sample *sample,
-            const struct vg_window *window, const GPtrArray *tracks, double weight)
+            const struct vg_window *window, GHashTable *tracks, double weight)
 {
     double seconds = (double)(window->end_ns - window->begin_ns) / NS_PER_S;
     fade_losses(track, weight);
     for (guint i = 0; sample->lost_to && i < sample->lost_to->len; i++) {
         const struct vg_lost_to *lost = &g_array_index(sample->lost_to, struct vg_lost_to, i);
         enum vg_aggressor_kind kind = lost->kind;
-        const struct vg_vm_track *vm = NULL;
-        for (guint v = 0; kind == VG_AGGRESSOR_VM && v < window->vms->len; v++) {
-            if (g_array_index(window->vms, struct vg_vm_sample, v).id == lost->vm_id)
-                vm = tracks->pdata[v];
-        }
+        const struct vg_vm_track *vm =
+            kind == VG_AGGRESSOR_VM ? g_hash_table_lookup(tracks, GUINT_TO_POINTER(lost->vm_id))
+                                    : NULL;
         if (kind == VG_AGGRESSOR_VM && !vm)
             kind = VG_AGGRESSOR_HOST_UNKNOWN;
         struct vg_loss_track *loss = need_loss(track, kind, vm);
@@ -232,7 +230,7 @@ is_glimpse(const struct vg_vm_sample *sample, int64_t window_ns)
 
 void
 vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
-                 const struct vg_window *window, const GPtrArray *tracks, int64_t half_life_ns)
+                 const struct vg_window *window, GHashTable *tracks, int64_t half_life_ns)
 {
     const struct vg_cpu_figures *cpu = &sample->cpu;
     int64_t window_ns = window->end_ns - window->begin_ns;

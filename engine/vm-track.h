@@ -67,11 +67,10 @@ struct vg_vm_track *vg_vm_track_new(const struct vg_vm_sample *sample, uint64_t 
                                     enum vg_engine_mode mode, const struct vg_score_config *config);
 void vg_vm_track_free(struct vg_vm_track *track);
 
-/* Feeds one window with the VM. tracks belong to the window's VMs, in their order: the
- * aggressors. */
+/* Feeds one window with the VM. tracks has the tracks of the window's VMs, the aggressors, by the
+ * VMs' ids. */
 void vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
-                      const struct vg_window *window, const GPtrArray *tracks,
-                      int64_t half_life_ns);
+                      const struct vg_window *window, GHashTable *tracks, int64_t half_life_ns);
 
 /* Fills in the measured members of a VM that only has a name. names has the names of the snapshot's
  * VMs, by the track's id (uint64_t). lacks: what is unknown, enum vg_cpu_lack. */

@@ -316,6 +316,32 @@ list_cpus(const struct vm_build *build, GArray *cpus)
     }
 }
 
+/* Keeps the VMs that took the most, as the tables of threads do. The rows are sorted. */
+static void
+cpu_ledger_read_fold(GArray *rows)
+{
+    struct vg_lost_to rest = {.kind = VG_AGGRESSOR_HOST_UNKNOWN, .vm_id = VG_PROCESS_NO_ID};
+    guint vms = 0, kept = 0;
+
+    if (rows->len <= VG_LOST_MAP_VMS_MAX)
+        return;
+    for (guint i = 0; i < rows->len; i++) {
+        const struct vg_lost_to row = g_array_index(rows, struct vg_lost_to, i);
+        vms += row.kind == VG_AGGRESSOR_VM;
+        if (row.kind == VG_AGGRESSOR_HOST_UNKNOWN ||
+            (row.kind == VG_AGGRESSOR_VM && vms > VG_LOST_MAP_VMS_MAX)) {
+            rest.ns += row.ns;
+            rest.count += row.count;
+        } else {
+            g_array_index(rows, struct vg_lost_to, kept++) = row;
+        }
+    }
+    g_array_set_size(rows, kept);
+    if (rest.ns > 0 || rest.count > 0)
+        g_array_append_val(rows, rest);
+    vg_window_sort_lost_to(rows);
+}
+
 static void
 finish_vms(struct reading *reading)
 {
@@ -331,6 +357,7 @@ finish_vms(struct reading *reading)
         while (g_hash_table_iter_next(&rows, NULL, &row))
             g_array_append_vals(build->sample.lost_to, row, 1);
         vg_window_sort_lost_to(build->sample.lost_to);
+        cpu_ledger_read_fold(build->sample.lost_to);
         vg_window_sort_vcpus(build->sample.vcpus);
         list_cpus(build, build->sample.cpus);
         const uint64_t kvm_events =

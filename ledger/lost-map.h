@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * CPU time lost by one thread, by aggressor: a small open-addressing table that is updated at
- * every context switch while the thread waits. Private to the CPU ledger.
+ * every context switch while the thread waits. Many VMs that wait together lose time to all
+ * others, so the table has a limit. It keeps the VMs that took the most. Private to the CPU ledger.
  */
 #ifndef VG_LEDGER_LOST_MAP_H
 #define VG_LEDGER_LOST_MAP_H
@@ -16,6 +17,10 @@
 #define VG_HOLDER_HOST_USER   (UINT32_MAX - 4)
 #define VG_HOLDER_LIMIT       (UINT32_MAX - 5) /* idle, after a thread left it although it could run */
 #define VG_HOLDER_VM_LIMIT    (UINT32_MAX - 16)
+
+/* VMs that a table keeps. If there are more, the half that took the least is added to
+ * VG_HOLDER_UNKNOWN. */
+#define VG_LOST_MAP_VMS_MAX 128
 
 struct vg_lost_amount {
     int64_t vcpu_ns;  /* held by a vCPU thread */
@@ -34,6 +39,7 @@ struct vg_lost_map {
     struct vg_lost_entry *entries; /* capacity entries, some unused; NULL while capacity is 0 */
     uint32_t capacity;             /* a power of two, or 0 */
     uint32_t used;
+    uint32_t vms;  /* those that are VMs */
     uint32_t last; /* position of the entry that was charged last */
 };
 
