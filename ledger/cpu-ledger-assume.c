@@ -43,7 +43,7 @@ vg_cpu_ledger_assume(vg_cpu_ledger *ledger, int32_t tid, enum vg_assumed assumed
         thread->cpu = cpu;
         return true;
     case VG_ASSUMED_RUNNING:
-        /* Another thread is known to run there, so this one does not run any more. */
+        /* A different thread is known to run there, so the assumed state has ended. */
         if (cpu == VG_NONE || ledger->cpus[cpu].known)
             return false;
         cpu_ledger_assume_run(ledger, thread, cpu, begin_ns);

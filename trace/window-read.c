@@ -10,6 +10,9 @@
 #include "trace/late-cpus.h"
 #include "trace/needs.h"
 
+/* Fewer wrong heads than this are taken for damage. */
+#define WRONG_HEADS_MIN 5
+
 /* The number of events between two ticks. */
 #define EVENTS_PER_TICK 65536
 
@@ -33,7 +36,9 @@ struct vg_window_reader {
     uint64_t part_events; /* number of events, without losses */
     uint64_t told_events; /* those in closed windows */
     bool cpu_seen[VG_CPU_LIMIT];
-    uint32_t types_seen; /* VG_SEEN_... */
+    uint32_t types_seen;  /* VG_SEEN_... */
+    uint64_t heads;       /* sched_switch records whose head names a thread */
+    uint64_t wrong_heads; /* those that name a different thread than the record */
     vg_absent_cpus *absent;
 };
 
@@ -208,6 +213,30 @@ note_gpu_limits(vg_window_reader *reader)
                              stats.unattributed, VG_GPU_ENGINES_MAX, VG_GPU_USERS_MAX);
 }
 
+/* A few heads may be damaged. */
+static bool
+window_read_heads_are_wrong(const vg_window_reader *reader)
+{
+    return reader->wrong_heads >= WRONG_HEADS_MIN && reader->wrong_heads * 100 > reader->heads;
+}
+
+/* Names a recorder whose numbers for threads are not the host's. */
+static void
+window_read_note_heads(vg_window_reader *reader)
+{
+    vg_recording *recording = reader->recording;
+
+    if (!window_read_heads_are_wrong(reader))
+        return;
+    vg_recording_problem(
+        recording, recording->name, VG_NONE,
+        "the heads of %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+        " sched_switch records name other threads than the records, as after recording in a "
+        "container, so the heads' thread and process IDs are ignored; record outside of containers "
+        "or use a VM map with thread IDs",
+        reader->wrong_heads, reader->heads);
+}
+
 /* Determines the length of the part when nothing more can be read. */
 static int
 end_part(vg_window_reader *reader, GError **err)
@@ -237,6 +266,7 @@ end_part(vg_window_reader *reader, GError **err)
             "no sched_switch was found, so run and wait times are unknown; check that it was "
             "recorded in a form that vgpuctl-traces(5) lists");
     note_gpu_limits(reader);
+    window_read_note_heads(reader);
     reader->part_end = reader->beyond ? reader->options.end_ns : reader->last;
     skip_silence(reader, reader->part_end);
     tell_time(reader, reader->part_end);
@@ -270,11 +300,26 @@ read_event(vg_window_reader *reader, GError **err)
     return end_part(reader, err);
 }
 
+/* A thread records its own sched_switch. If the heads of such records name other threads, the
+ * recorder ran in a PID namespace and wrote its numbers for threads, but the fields of events have
+ * the host's. Removes thread and process from the heads of all events then. */
+static void
+window_read_check_head(vg_window_reader *reader, struct vg_event *event)
+{
+    if (event->type == VG_EVENT_SCHED_SWITCH && event->tid >= 0) {
+        reader->heads++;
+        reader->wrong_heads += event->tid != event->sched_switch.prev_tid;
+    }
+    if (window_read_heads_are_wrong(reader))
+        event->tid = event->pid = VG_NONE;
+}
+
 static void
 feed_event(vg_window_reader *reader)
 {
-    const struct vg_event *event = &reader->event;
+    struct vg_event *event = &reader->event;
 
+    window_read_check_head(reader, event);
     vg_cpu_ledger_use_waking(reader->ledger, !reader->recording->has_wakeup);
     /* Without switches, the thread of a GPU event does not show what had the CPU before or
      * after. */
@@ -406,8 +451,7 @@ window_read_note_unseen(vg_window_reader *reader, const struct vg_window *window
         vg_recording_problem(recording, recording->name, VG_NONE,
                              "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
                              " sleeps end without a wakeup, because records are missing (of "
-                             "interrupts, by a filter, "
-                             "or lost without a notice), so for %s, %s",
+                             "interrupts, by a filter, or lost without a notice), so for %s, %s",
                              sight.sleeps.unwoken, sight.sleeps.unwoken + sight.sleeps.woken,
                              unseen & VG_CPU_NO_WAKEUPS ? "VMs" : "some VMs", figures);
     }

@@ -3,6 +3,7 @@
 unknown, and one problem names the cause.
 
 A vCPU is woken every 20 ms, 100 times, waits 4 ms for cc1, runs 6 ms and sleeps. As many other records are complete."""
+import dataclasses
 import json
 import subprocess
 
@@ -74,7 +75,7 @@ def test_one_process(tmp_path, style):
     assert all(vm[k] is None for k in ("run_ns", "preempt_ns", "wake_wait_ns", "blocked_ns", "cpu_intensity", "class",
                                        "lost_to"))
     [what] = [p["what"] for p in done.doc()["trace"]["problems"] if "never leave a CPU" in p["what"]]
-    assert what.startswith(f"{NAPS} of {NAPS} switches are to threads that never leave a CPU") and "perf record -a" in what
+    assert what.startswith(f"{NAPS} of {NAPS} switches are to threads that never leave a CPU") and "record -a" in what
     assert unwoken(done.doc()) == []
 
 
@@ -86,3 +87,18 @@ def test_short_threads_are_no_one_process(tmp_path):
         events += [switch(at, 0, IDLE, 0, one), switch(at + MS // 2, 0, one, 0x20, IDLE)]
     done = read(tmp_path / "t", [*naps(n=1), *events], "perf script", "--vm-map", vm_map(tmp_path))
     assert not any("never leave a CPU" in p["what"] for p in done.doc()["trace"]["problems"])
+
+
+@pytest.mark.parametrize("style", HEADS)
+def test_recorded_in_a_container(tmp_path, style):
+    """The heads name threads by other numbers, or 0 if the container does not have them; the fields do not."""
+    whole = read(tmp_path / "whole", naps(), style, "--vm-map", vm_map(tmp_path)).doc()
+    events = [dataclasses.replace(e, tid=0 if e.tid == VCPU[0] else 5, pid=0 if e.tid == VCPU[0] else 5)
+              for e in naps()]
+    done = read(tmp_path / "t", events, style, "--vm-map", vm_map(tmp_path), "--begin", 100_300 * MS)
+    [vm] = done.doc()["vms"]
+    assert vm["run_ns"] == whole["vms"][0]["run_ns"] - 15 * 6 * MS and vm["preempt_ns"] == 0
+    assert done.doc()["trace"]["discontinuities"] == 0
+    [what] = [p["what"] for p in done.doc()["trace"]["problems"]]
+    assert "sched_switch records name other threads than the records, as after recording in a container" in what
+    assert not any("name other threads" in p["what"] for p in whole["trace"]["problems"])
