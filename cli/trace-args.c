@@ -340,8 +340,11 @@ vg_trace_args_warn(const struct vg_trace_args *args, const struct vg_analysis *a
         vg_cli_warn(
             "%s: %" G_GUINT64_FORMAT
             " of its records contradict earlier ones: some are missing, duplicated or out of "
-            "order, and the figures are not reliable",
-            recording->name, analysis->period.discontinuities);
+            "order, and the figures are not reliable%s",
+            recording->name, analysis->period.discontinuities,
+            recording->clock_offset_ns == 0 && analysis->period.lost_events == 0
+                ? " (perf script shows lost events only with --show-lost-events)"
+                : "");
     if (is_many(recording->backwards, recording))
         vg_cli_warn("%s: %" G_GUINT64_FORMAT " of its records have an earlier time than the "
                     "previous record; the trace must be one recording, sorted by time, with "

@@ -37,6 +37,7 @@ struct vg_window_reader {
     uint64_t told_events; /* those in closed windows */
     bool cpu_seen[VG_CPU_LIMIT];
     uint32_t types_seen;  /* VG_SEEN_... */
+    bool lost_any;        /* a loss was reported */
     uint64_t heads;       /* sched_switch records whose head names a thread */
     uint64_t wrong_heads; /* those that name a different thread than the record */
     vg_absent_cpus *absent;
@@ -330,6 +331,7 @@ feed_event(vg_window_reader *reader)
     reader->last = event->ts_ns;
     reader->events++;
     reader->part_events += reader->begun && event->type != VG_EVENT_LOST;
+    reader->lost_any |= event->type == VG_EVENT_LOST;
     reader->types_seen |= VG_SEEN_TYPE(event->type);
     if (event->type == VG_EVENT_GPU)
         reader->types_seen |= VG_SEEN_GPU(event->gpu.op);
@@ -432,6 +434,7 @@ window_read_note_unseen(vg_window_reader *reader, const struct vg_window *window
     /* Other messages name events that are missing completely. */
     const unsigned int named = vg_needs_lacks(reader->types_seen);
     struct vg_cpu_sight sight;
+    const bool is_text = recording->clock_offset_ns == 0; /* CTF states its clock's offset */
     guint vms = 0;
 
     for (guint i = 0; i < window->vms->len; i++)
@@ -451,8 +454,10 @@ window_read_note_unseen(vg_window_reader *reader, const struct vg_window *window
         vg_recording_problem(recording, recording->name, VG_NONE,
                              "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
                              " sleeps end without a wakeup, because records are missing (of "
-                             "interrupts, by a filter, or lost without a notice), so for %s, %s",
+                             "interrupts, by a filter, or lost without a notice%s), so for %s, %s",
                              sight.sleeps.unwoken, sight.sleeps.unwoken + sight.sleeps.woken,
+                             is_text && !reader->lost_any ? "; perf script needs --show-lost-events"
+                                                          : "",
                              unseen & VG_CPU_NO_WAKEUPS ? "VMs" : "some VMs", figures);
     }
 }

@@ -102,3 +102,15 @@ def test_recorded_in_a_container(tmp_path, style):
     [what] = [p["what"] for p in done.doc()["trace"]["problems"]]
     assert "sched_switch records name other threads than the records, as after recording in a container" in what
     assert not any("name other threads" in p["what"] for p in whole["trace"]["problems"])
+
+
+@pytest.mark.parametrize("style", HEADS)
+def test_the_option_of_perf_script(tmp_path, style):
+    """Text may come from a perf script that was not told to show losses."""
+    done = read(tmp_path / "t", naps(woken=lambda i: i == 0 or i > 60), style, "--vm-map", vm_map(tmp_path))
+    [what] = unwoken(done.doc())
+    assert "--show-lost-events" in what
+    events = [e for i, e in enumerate(naps(n=300)) if i % 10 or e.name != "sched_switch"]
+    done = read(tmp_path / "u", events, style, "--vm-map", vm_map(tmp_path))
+    [warning] = [line for line in done.err.splitlines() if "contradict earlier ones" in line]
+    assert "perf script shows lost events only with --show-lost-events" in warning
