@@ -224,6 +224,18 @@ arrival_find_gpus(const struct vg_arrival *arrival, const struct vg_snap_host *h
     return found;
 }
 
+/* Returns whether another VM of the host has the name of the arriving one in libvirt. */
+static bool
+arrival_name_is_taken(const struct vg_snap_vm *known, const struct vg_snap_host *host)
+{
+    for (guint v = 0; known && v < host->vms->len; v++) {
+        const struct vg_snap_vm *vm = host->vms->pdata[v];
+        if (strcmp(vm->name, known->name) == 0)
+            return vm != known && (!vm->uuid || g_strcmp0(vm->uuid, known->uuid) != 0);
+    }
+    return false;
+}
+
 /* Returns how well the GPU suits gpu_placement, from 0 to 1. When packing, a GPU in use with few
  * free slots is best; otherwise, an idle one. */
 static double
@@ -284,11 +296,17 @@ vg_arrival_rate(const struct vg_arrival *arrival, const vg_arrival_hosts *hosts,
     struct arrival_gpus gpus = {.places = 0};
     bool packs = false;
 
-    *ret = (struct vg_arrival_score){.veto = host->maintenance};
+    *ret = (struct vg_arrival_score){.veto = true};
     if (host->maintenance) {
         g_snprintf(ret->text, sizeof(ret->text), "the host is in maintenance");
         return;
     }
+    if (arrival_name_is_taken(arrival->known, host)) {
+        g_snprintf(ret->text, sizeof(ret->text),
+                   "the host already has another VM with the name '%.60s'", arrival->known->name);
+        return;
+    }
+    ret->veto = false;
     if (arrival->gpus > 0) {
         const char *type = arrival->gpu_type;
         packs = vg_host_groups_gpu_placement(config, host->name) == VG_GPU_PLACEMENT_PACK;

@@ -5,7 +5,9 @@
  */
 #include "config.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "policy/cluster-private.h"
 
@@ -148,6 +150,36 @@ vg_vm_gpu_demand(const vg_cluster *cluster, const struct vg_vm_state *vm,
     if (vm->gpu_mean > 0 && profile_at(cluster, vm, true, w, &active))
         return MIN(use->level * active / vm->gpu_mean, 1.0);
     return use->level;
+}
+
+/* Returns whether a VM has no name of its own: a VM without one is called after its process. */
+static bool
+cluster_is_unnamed(const struct vg_snap_vm *vm)
+{
+    char name[32];
+
+    g_snprintf(name, sizeof(name), "qemu-%" PRId64, vm->pid);
+    return strcmp(vm->name, name) == 0;
+}
+
+void
+cluster_number_names(vg_cluster *cluster)
+{
+    g_autoptr(GHashTable) firsts = g_hash_table_new(g_str_hash, g_str_equal);
+    int n = 0;
+
+    for (size_t i = 0; i < cluster->n_vms; i++) {
+        struct vg_vm_state *vm = &cluster->vms[i];
+        struct vg_vm_state *first = g_hash_table_lookup(firsts, vm->vm->name);
+        if (!first) {
+            if (!cluster_is_unnamed(vm->vm))
+                g_hash_table_insert(firsts, vm->vm->name, vm);
+            continue;
+        }
+        if (first->name_number == 0)
+            first->name_number = ++n;
+        vm->name_number = cluster_is_unnamed(vm->vm) ? 0 : first->name_number;
+    }
 }
 
 bool

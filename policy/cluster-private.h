@@ -26,6 +26,9 @@ bool cluster_has_amounts(const GArray *values);
 /* Returns whether a VM has a day. */
 bool cluster_has_day(const vg_cluster *cluster);
 
+/* Gives a number to each name that several VMs have. */
+void cluster_number_names(vg_cluster *cluster);
+
 /* Finds the VMs that have left other hosts, and their days there. */
 void cluster_find_departed(vg_cluster *cluster);
 

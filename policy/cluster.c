@@ -491,6 +491,7 @@ cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *config, 
             vg_card_init(&cluster->hosts[h].cards[g], host, host->gpus->pdata[g], cluster->types);
     }
     init_vms(cluster);
+    cluster_number_names(cluster);
     cluster_find_departed(cluster);
     cluster_choose_windows(cluster);
     init_loads(cluster);

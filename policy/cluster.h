@@ -63,11 +63,12 @@ struct vg_engine_use {
 
 struct vg_vm_state {
     const struct vg_snap_vm *vm;
-    size_t home;   /* the host in the snapshot */
-    size_t host;   /* the host after the moves until now */
-    int pool;      /* the pool on `host`, or VG_POOL_FLOATING */
-    int home_pool; /* the pool on `home` */
-    bool together; /* moved by the group under evaluation, so it does not block others */
+    size_t home;     /* the host in the snapshot */
+    size_t host;     /* the host after the moves until now */
+    int pool;        /* the pool on `host`, or VG_POOL_FLOATING */
+    int home_pool;   /* the pool on `home` */
+    int name_number; /* of its name, from 1; 0 if no other VM has this name, or if it has none */
+    bool together;   /* moved by the group under evaluation, so it does not block others */
     /* struct vg_snap_departed on hosts that it has left, in the day only; may be NULL */
     GPtrArray *departed;
     double rest;       /* 1 if it has just moved, falling to 0 within VG_REST_NS */

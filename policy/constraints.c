@@ -18,6 +18,7 @@ static const char *const names[VG_CONSTRAINT_MAX] = {
     [VG_CONSTRAINT_UNMANAGED] = "unmanaged",
     [VG_CONSTRAINT_PINNED] = "pinned",
     [VG_CONSTRAINT_SAME_HOST] = "same-host",
+    [VG_CONSTRAINT_SAME_NAME] = "same-name",
     [VG_CONSTRAINT_MAINTENANCE] = "maintenance",
     [VG_CONSTRAINT_CPU_MODEL] = "cpu-model",
     [VG_CONSTRAINT_MEMORY] = "memory",
@@ -90,6 +91,21 @@ vg_constraints_vm(const vg_cluster *cluster, size_t vm, char **ret_reason)
     if (state->host != state->home) {
         *ret_reason = g_strdup_printf("this plan already moves VM '%s'", state->vm->name);
         return VG_CONSTRAINT_MOVE_LIMIT;
+    }
+    return VG_CONSTRAINT_NONE;
+}
+
+/* libvirt gives a name to one VM of a host only. */
+static enum vg_constraint
+check_name(const vg_cluster *cluster, const struct vg_vm_state *vm,
+           const struct vg_host_state *host, char **ret_reason)
+{
+    for (guint i = 0; vm->name_number != 0 && i < host->vms->len; i++) {
+        if (cluster->vms[g_array_index(host->vms, size_t, i)].name_number != vm->name_number)
+            continue;
+        *ret_reason = g_strdup_printf("host '%s' already has another VM with the name '%s'",
+                                      host->host->name, vm->vm->name);
+        return VG_CONSTRAINT_SAME_NAME;
     }
     return VG_CONSTRAINT_NONE;
 }
@@ -361,8 +377,10 @@ vg_constraints_host(const vg_cluster *cluster, size_t vm, size_t host, struct vg
                                       target->no_demand, target->host->name);
         return VG_CONSTRAINT_UNKNOWN_DEMAND;
     }
-    constraint =
-        check_cpu_model(state->vm, cluster->hosts[state->home].host, target->host, ret_reason);
+    constraint = check_name(cluster, state, target, ret_reason);
+    if (constraint == VG_CONSTRAINT_NONE)
+        constraint =
+            check_cpu_model(state->vm, cluster->hosts[state->home].host, target->host, ret_reason);
     if (constraint == VG_CONSTRAINT_NONE)
         constraint = check_gpus(cluster, state, host, &fit, ret_reason);
     if (constraint == VG_CONSTRAINT_NONE)

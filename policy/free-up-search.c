@@ -175,6 +175,13 @@ free_up_keep(struct free_up_finder *finder)
     *finder->ret = group;
 }
 
+static bool
+free_up_share_name(const vg_cluster *cluster, size_t a, size_t b)
+{
+    return cluster->vms[a].name_number != 0 &&
+           cluster->vms[a].name_number == cluster->vms[b].name_number;
+}
+
 static void free_up_place(struct free_up_finder *finder, size_t index);
 static void free_up_push(struct free_up_finder *finder, size_t index, size_t to, guint first,
                          size_t n_left);
@@ -205,12 +212,13 @@ free_up_push(struct free_up_finder *finder, size_t index, size_t to, guint first
 {
     const vg_cluster *cluster = finder->cluster;
     const GArray *vms = cluster->hosts[to].vms;
+    const size_t chosen = finder->chosen[index];
 
     for (guint i = first; i < vms->len && finder->work < WORK_MAX; i++) {
         const size_t vm = g_array_index(vms, size_t, i);
         struct vg_move targets[TARGETS_MAX];
         g_autofree char *reason = NULL;
-        if (cluster->vms[vm].vm->gpu->len == 0 ||
+        if ((cluster->vms[vm].vm->gpu->len == 0 && !free_up_share_name(cluster, vm, chosen)) ||
             finder->n_moves + finder->n_chosen - index + 1 > VG_GROUP_MAX ||
             vg_constraints_vm(cluster, vm, &reason) != VG_CONSTRAINT_NONE)
             continue;

@@ -156,6 +156,7 @@ new_vm(struct search *search, size_t index, double *windows)
     vm->cost = vg_cost_cores(cluster->config, &cost);
     vm->wanted = vg_predict_wanted(cluster, index);
     vm->rest = state->rest;
+    vm->name_number = state->name_number;
     float *demand = search->vm_demands + index * search->width;
     new_fill_demand(search, index, NEW_NO_USE, windows, demand);
     vm->mean = new_mean(search, demand);

@@ -46,6 +46,7 @@ struct search_vm {
     double rest;          /* as in struct vg_vm_state */
     double mean;          /* cores */
     int model, home_model;
+    int name_number; /* as in struct vg_vm_state */
     size_t first_device, n_devices;
 };
 

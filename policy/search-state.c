@@ -202,6 +202,17 @@ search_in(struct search *search, size_t vm, size_t host)
     state->host = host;
 }
 
+/* Returns whether a VM on the host has the same name. */
+static bool
+state_has_name(const struct search *search, int name_number, const struct search_host *host)
+{
+    for (guint i = 0; name_number != 0 && i < host->vms->len; i++) {
+        if (search->vms[g_array_index(host->vms, size_t, i)].name_number == name_number)
+            return true;
+    }
+    return false;
+}
+
 /* Returns whether a group of VMs excludes this one. */
 static bool
 state_is_kept_away(const struct search *search, size_t vm, size_t host)
@@ -348,6 +359,8 @@ search_fits(struct search *search, size_t vm, size_t host_index)
         (host->model == 0 || (state->model != host->model && state->home_model != host->model)))
         return false;
     if (host->memory_known && host->memory_free < state->memory_bytes)
+        return false;
+    if (state_has_name(search, state->name_number, host))
         return false;
     if (state->n_devices > 0 && !state_place_devices(search, state, &search->hosts[host_index]))
         return false;

@@ -241,6 +241,21 @@ def test_places_that_are_free_or_cannot_be_freed(tmp_path):
     assert "host 'b' is in maintenance" in free_up(snapshot, tmp_path, "24Q")["why"]
 
 
+def test_a_name_is_freed_first(tmp_path):
+    """On the only targets, VMs without a GPU have the names of the VMs that are to move there."""
+    snapshot = case("consolidate")
+    for host, name in zip(snapshot["hosts"], "qp"):
+        host["vms"].append({**host["vms"][0], "name": name, "uuid": None, "gpu": []})
+    plan = free_up(snapshot, tmp_path, "24Q")
+    assert plan["verdict"] == "infeasible"
+    assert "host 'c' already has another VM with the name 'p'" in plan["why"]
+    snapshot["hosts"].append({**snapshot["hosts"][0], "name": "d", "gpus": [], "vms": []})
+    plan = free_up(snapshot, tmp_path, "24Q")
+    targets = [(action["vm"], action["from"], action["to"]) for action in plan["actions"]]
+    assert targets in ([("p", "c", "d"), ("p", "b", "c")], [("q", "b", "d"), ("q", "c", "b")])
+    assert [action["wave"] for action in plan["actions"]] == [1, 2]
+
+
 def test_two_places_on_one_host(tmp_path):
     """Each host has one place of 12Q; a VM that needs two can only use an empty GPU."""
     plan = free_up(case("consolidate"), tmp_path, "12Q:2")

@@ -43,7 +43,8 @@ add_host(const char *name, int64_t cpus, double wanted)
     struct vg_snap_host *host = vg_snapshot_add_host(snapshot, name);
 
     host->cpus = cpus;
-    vg_snap_host_add_vm(host, "vm")->run_share = wanted;
+    g_autofree char *vm = g_strdup_printf("vm-%s", name);
+    vg_snap_host_add_vm(host, vm)->run_share = wanted;
     return host;
 }
 
@@ -307,6 +308,28 @@ test_plans_say_the_same(void **state)
     assert_true(sum > 1);
 }
 
+/* A name of libvirt is the name of one VM of a host. Only of a known VM is it known. */
+static void
+test_same_name(void **state)
+{
+    struct vg_arrival arrival = {.vcpus = 1, .vm_class = VG_CLASS_CPU};
+    struct vg_snap_host *from = add_host("from", 4, 1), *to = add_host("to", 4, 1);
+    struct vg_snap_vm *moving = from->vms->pdata[0];
+    struct vg_snap_vm *other = vg_snap_host_add_vm(to, "vm-from");
+
+    (void)state;
+    vg_arrival_expect(&arrival);
+    assert_false(rate(&arrival, to).veto);
+    vg_arrival_learn(&arrival, moving);
+    assert_true(rate(&arrival, to).veto);
+    assert_non_null(strstr(rate(&arrival, to).text, "another VM with the name 'vm-from'"));
+    assert_false(rate(&arrival, from).veto);
+    other->uuid = g_strdup("11111111-2222-3333-4444-555555555555");
+    assert_true(rate(&arrival, to).veto);
+    moving->uuid = g_strdup(other->uuid);
+    assert_false(rate(&arrival, to).veto);
+}
+
 /* Age and a move of vgpud's own come before what a host is worth. */
 static void
 test_judge(void **state)
@@ -340,6 +363,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_vms_that_keep_to_some_cpus, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_plans_say_the_same, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_judge, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_same_name, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_gpu, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_gpu_placement, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_made_gpus, set_up, tear_down),

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 #include <glib.h>
 
+#include "policy/evacuate.h"
 #include "tests/unit/policy-cases.h"
 
 /* The cost of a move in cores: one core for 8 s, and 1.5 cores for 300 ms. */
@@ -233,6 +234,115 @@ test_no_meeting(void **state)
     }
 }
 
+/* ---- names ---- */
+
+/* Idle VMs on `to` have the names of both VMs of `from`. */
+static vg_snapshot *
+make_same_names(struct vg_snap_host **ret_from, struct vg_snap_host **ret_to)
+{
+    vg_snapshot *snapshot = policy_make_pair(ret_from, ret_to);
+
+    policy_add_vm(*ret_to, "a", 0.01, -1);
+    policy_add_vm(*ret_to, "b", 0.01, -1);
+    return snapshot;
+}
+
+static void
+test_same_name(void **state)
+{
+    static const char sentence[] = "host 'to' already has another VM with the name 'a'";
+    struct vg_snap_host *from = NULL, *to = NULL;
+    g_autoptr(vg_snapshot) snapshot = make_same_names(&from, &to);
+    (void)state;
+
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(plan->verdict, VG_PLAN_INFEASIBLE);
+    assert_true(policy_says(plan->why, sentence));
+
+    g_autoptr(vg_explanation) why = vg_policy_explain(snapshot, &policy_config, "from/a", NULL);
+    const struct vg_plan_candidate *candidate = why->candidates->pdata[1];
+    assert_true(why->movable);
+    assert_int_equal(candidate->verdict, VG_CANDIDATE_FORBIDDEN);
+    assert_string_equal(candidate->constraint, "same-name");
+    assert_string_equal(candidate->reason, sentence);
+
+    g_autoptr(GPtrArray) leaving = vg_policy_evacuate(snapshot, &policy_config, "from");
+    assert_int_equal(leaving->len, 2);
+    for (guint i = 0; i < leaving->len; i++) {
+        const struct vg_evacuation *one = leaving->pdata[i];
+        assert_null(one->to);
+        assert_non_null(strstr(one->reason, "already has another VM with the name"));
+    }
+}
+
+static void
+test_same_name_elsewhere(void **state)
+{
+    struct vg_snap_host *from = NULL, *to = NULL;
+    g_autoptr(vg_snapshot) snapshot = make_same_names(&from, &to);
+    (void)state;
+
+    policy_add_host(snapshot, "z", 4);
+    for (int rule = 0; rule < 2; rule++) {
+        ((struct vg_snap_vm *)from->vms->pdata[0])->preemptions_per_s = 1e6;
+        g_autoptr(vg_plan) plan =
+            policy_plan_of(snapshot, rule == 0 ? VG_RULE_COMPLEMENT : VG_RULE_PAPER_THRESHOLD);
+        for (guint i = 0; i < plan->actions->len; i++)
+            assert_string_equal(((struct vg_plan_action *)plan->actions->pdata[i])->to, "z");
+        assert_true(rule == 1 || plan->actions->len == 1);
+    }
+}
+
+/* A VM without a name is called after its process, and gets another such name where it arrives. */
+static void
+test_no_name(void **state)
+{
+    g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
+    (void)state;
+
+    snapshot->end_ns = 10 * S;
+    struct vg_snap_host *from = policy_add_host(snapshot, "from", 1);
+    struct vg_snap_host *to = policy_add_host(snapshot, "to", 4);
+    policy_add_vm(from, "qemu-7", 1.0, -1)->pid = 7;
+    policy_add_vm(from, "qemu-8", 1.0, -1)->pid = 8;
+    policy_add_vm(to, "qemu-7", 0.01, -1)->pid = 7;
+    policy_add_vm(to, "qemu-8", 0.01, -1)->pid = 8;
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(plan->actions->len, 1);
+    ((struct vg_snap_vm *)to->vms->pdata[0])->pid = 9;
+    ((struct vg_snap_vm *)to->vms->pdata[1])->pid = 9;
+    g_autoptr(vg_plan) still = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(still->actions->len, 1);
+}
+
+/* "a" arrives where another "a" was. This one must move first, to a host without space for more. */
+static void
+test_name_is_left(void **state)
+{
+    g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
+    (void)state;
+
+    snapshot->end_ns = 10 * S;
+    struct vg_snap_host *from = policy_add_host(snapshot, "from", 2);
+    struct vg_snap_host *to = policy_add_host(snapshot, "to", 4);
+    policy_add_host(snapshot, "small", 1)->memory_free_bytes = GIB;
+    policy_add_vm(from, "a", 2.0, -1)->memory_bytes = 2 * GIB;
+    policy_add_vm(from, "b", 2.0, -1)->never_move = true;
+    policy_add_vm(to, "a", 0.1, -1);
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(plan->actions->len, 2);
+    assert_move(plan, 0, "a", "small");
+    assert_move(plan, 1, "a", "to");
+    assert_int_equal(((struct vg_plan_action *)plan->actions->pdata[1])->wave, 2);
+
+    /* Two VMs with one name cannot change places. */
+    to->cpus = 8;
+    ((struct vg_snap_host *)vg_snapshot_find_host(snapshot, "small"))->maintenance = true;
+    g_autoptr(vg_plan) none = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(none->actions->len, 0);
+    assert_int_equal(none->verdict, VG_PLAN_INFEASIBLE);
+}
+
 int
 main(void)
 {
@@ -241,6 +351,10 @@ main(void)
         cmocka_unit_test_setup(test_worst_gpu, policy_set_up),
         cmocka_unit_test_setup(test_small_first, policy_set_up),
         cmocka_unit_test_setup(test_no_useless_swap, policy_set_up),
+        cmocka_unit_test_setup(test_same_name, policy_set_up),
+        cmocka_unit_test_setup(test_same_name_elsewhere, policy_set_up),
+        cmocka_unit_test_setup(test_no_name, policy_set_up),
+        cmocka_unit_test_setup(test_name_is_left, policy_set_up),
         cmocka_unit_test_setup(test_meeting, policy_set_up),
         cmocka_unit_test_setup(test_meeting_at_home, policy_set_up),
         cmocka_unit_test_setup(test_no_meeting, policy_set_up),
