@@ -6,6 +6,8 @@
  */
 #include "config.h"
 
+#include <math.h>
+
 #include "policy/gates.h"
 #include "policy/search-private.h"
 
@@ -112,13 +114,37 @@ chain_set_together(struct search *search, const struct vg_group *group, bool tog
         search->vms[group->moves[i].vm].together = together;
 }
 
+/* Carries out the moves of a group until one does not fit. Returns the number of moves done.
+ * ret_gains receives the gain of each; it may be NULL. */
+static size_t
+chain_carry_out(struct search *search, const struct vg_group *group, double *ret_gains)
+{
+    size_t done = 0;
+
+    chain_set_together(search, group, true);
+    for (; done < group->n; done++) {
+        const size_t vm = group->moves[done].vm, to = group->moves[done].to;
+        const struct search_host *hosts = search->hosts;
+        const double before = hosts[search->vms[vm].home].lost + hosts[to].lost;
+        search_out(search, vm);
+        if (!search_fits(search, vm, to)) {
+            search_in(search, vm, search->vms[vm].home);
+            break;
+        }
+        search_in(search, vm, to);
+        if (ret_gains)
+            ret_gains[done] = before - hosts[search->vms[vm].home].lost - hosts[to].lost;
+    }
+    chain_set_together(search, group, false);
+    return done;
+}
+
 bool
 search_apply(struct search *search, const struct vg_group *group, double *ret_net)
 {
     size_t hosts[2 * VG_GROUP_MAX];
     struct chain_claim claim;
     bool held;
-    size_t done = 0;
     const size_t n = chain_hosts(search, group, hosts);
 
     for (size_t i = 0; i < group->n; i++) {
@@ -126,17 +152,7 @@ search_apply(struct search *search, const struct vg_group *group, double *ret_ne
             return false;
     }
     chain_claim(search, group, &claim, &held);
-    chain_set_together(search, group, true);
-    for (; held && done < group->n; done++) {
-        const size_t vm = group->moves[done].vm;
-        search_out(search, vm);
-        if (!search_fits(search, vm, group->moves[done].to)) {
-            search_in(search, vm, search->vms[vm].home);
-            break;
-        }
-        search_in(search, vm, group->moves[done].to);
-    }
-    chain_set_together(search, group, false);
+    const size_t done = held ? chain_carry_out(search, group, NULL) : 0;
     for (size_t i = 0; i < n; i++)
         claim.gain -= search->hosts[hosts[i]].lost;
     if (done < group->n || !chain_is_worth(search, &claim)) {
@@ -183,6 +199,97 @@ search_reset(struct search *search)
     search->ranks_are_old = true;
 }
 
+/* ---- the order of moves ---- */
+
+/* The orders of up to CHAIN_MAX parts. */
+static const unsigned char chain_orders[][CHAIN_MAX] = {{2, 1, 0}, {1, 0, 2}, {0, 2, 1},
+                                                        {1, 2, 0}, {2, 0, 1}, {0, 1, 2}};
+
+/* What a group gains move by move, in one order. */
+struct chain_course {
+    double gains[VG_GROUP_MAX];
+    double total;
+    double worst; /* the total after the worst move; at most 0, the state before the first one */
+};
+
+/* Finds the course of a group. Returns false if a move does not fit at its turn. */
+static bool
+chain_find_course(struct search *search, const struct vg_group *group, struct chain_course *ret)
+{
+    const size_t done = chain_carry_out(search, group, ret->gains);
+
+    chain_undo(search, group, done);
+    ret->total = ret->worst = 0;
+    for (size_t i = 0; i < done; i++) {
+        ret->total += ret->gains[i];
+        ret->worst = MIN(ret->worst, ret->total);
+    }
+    return done == group->n;
+}
+
+/* An order is better if it never loses as much, or if its first moves gain more. */
+static bool
+chain_is_better(const struct chain_course *a, const struct chain_course *b, size_t n)
+{
+    double lead = 0;
+
+    if (a->total < b->total - SEARCH_SAME)
+        return false;
+    if (fabs(a->worst - b->worst) > SEARCH_SAME)
+        return a->worst > b->worst;
+    for (size_t i = 0; i < n; i++) {
+        lead += a->gains[i] - b->gains[i];
+        if (fabs(lead) > SEARCH_SAME)
+            return lead > 0;
+    }
+    return false;
+}
+
+/* Divides a group into single moves or, if these are too many, into the VMs of each bundle. Returns
+ * the number of parts, or 0 if these are too many, too. starts[i] is the first move of part i. */
+static size_t
+chain_divide(const struct search *search, const struct vg_group *group, size_t *starts)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < group->n; i++) {
+        if (i > 0 && group->n > CHAIN_MAX &&
+            search->vms[group->moves[i].vm].bundle == search->vms[group->moves[i - 1].vm].bundle)
+            continue;
+        if (n == CHAIN_MAX)
+            return 0;
+        starts[n++] = i;
+    }
+    starts[n] = group->n;
+    return n;
+}
+
+void
+search_order(struct search *search, struct vg_group *group)
+{
+    const struct vg_group given = *group;
+    size_t starts[CHAIN_MAX + 1];
+    const size_t n = chain_divide(search, group, starts);
+    struct chain_course best, course;
+
+    if (n < 2 || !chain_find_course(search, group, &best))
+        return;
+    for (size_t o = 0; o < G_N_ELEMENTS(chain_orders); o++) {
+        struct vg_group other = given;
+        other.n = 0;
+        for (size_t i = 0; i < CHAIN_MAX; i++) {
+            const size_t part = chain_orders[o][i];
+            for (size_t k = part < n ? starts[part] : 0; part < n && k < starts[part + 1]; k++)
+                other.moves[other.n++] = given.moves[k];
+        }
+        if (!chain_find_course(search, &other, &course) ||
+            !chain_is_better(&course, &best, other.n))
+            continue;
+        best = course;
+        *group = other;
+    }
+}
+
 /* ---- chains ---- */
 
 static void
@@ -196,18 +303,16 @@ chain_append(const struct chain *chain, size_t link, struct vg_group *group)
     }
 }
 
-/* Tries the orders of the links until each move fits at its turn. All VMs are at home. */
+/* Tries the orders of the links until each move fits at its turn. All VMs are at home. The best
+ * order is found when the plan is complete. */
 static bool
 chain_order(const struct chain *chain, struct vg_group *ret, double *ret_net)
 {
-    static const unsigned char orders[][CHAIN_MAX] = {{2, 1, 0}, {1, 0, 2}, {0, 2, 1},
-                                                      {1, 2, 0}, {2, 0, 1}, {0, 1, 2}};
-
-    for (size_t o = 0; o < G_N_ELEMENTS(orders); o++) {
+    for (size_t o = 0; o < G_N_ELEMENTS(chain_orders); o++) {
         struct vg_group group = {0};
         for (size_t i = 0; i < CHAIN_MAX; i++) {
-            if (orders[o][i] < chain->n)
-                chain_append(chain, orders[o][i], &group);
+            if (chain_orders[o][i] < chain->n)
+                chain_append(chain, chain_orders[o][i], &group);
         }
         if (search_apply(chain->search, &group, ret_net)) {
             search_take_back(chain->search, &group);

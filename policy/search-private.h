@@ -207,6 +207,10 @@ bool search_apply(struct search *search, const struct vg_group *group, double *r
 /* Takes back what search_apply() did last. */
 void search_take_back(struct search *search, const struct vg_group *group);
 
+/* Puts the moves of a group of up to three VMs or bundles into the best order: the group should
+ * never lose more than before it, and its first move should gain the most. */
+void search_order(struct search *search, struct vg_group *group);
+
 /* Takes everything home. */
 void search_reset(struct search *search);
 

@@ -4,6 +4,7 @@
 #include "policy/search.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "policy/gates.h"
 #include "policy/search-private.h"
@@ -451,6 +452,27 @@ search_drop_useless(struct pass *pass)
     g_array_free(part.groups, TRUE);
 }
 
+/* Orders the moves of each group, unless a later group then gains less. */
+static void
+search_order_groups(struct pass *pass)
+{
+    struct pass again = *pass;
+
+    search_reset(pass->search);
+    again.groups = g_array_new(FALSE, FALSE, sizeof(struct vg_group));
+    again.n_moves = 0;
+    again.net = 0;
+    for (guint i = 0; i < pass->groups->len; i++) {
+        struct vg_group group = g_array_index(pass->groups, struct vg_group, i);
+        search_order(pass->search, &group);
+        search_commit(&again, &group);
+    }
+    if (again.groups->len > 0 && again.groups->len == pass->groups->len &&
+        again.net >= pass->net - SEARCH_SAME)
+        memcpy(pass->groups->data, again.groups->data, again.groups->len * sizeof(struct vg_group));
+    g_array_free(again.groups, TRUE);
+}
+
 /* Returns whether a group moves a VM of the bundle. */
 static bool
 search_moves(const struct search *search, const struct vg_group *group, size_t bundle)
@@ -554,6 +576,7 @@ vg_search(const vg_cluster *cluster, const bool *held, int64_t max_moves, struct
     search_pass(&pass, false);
     search_improve(&pass);
     search_drop_useless(&pass);
+    search_order_groups(&pass);
     search_finish(&pass, ret);
     ret->any_allowed = search->any_allowed;
     search_free(search);

@@ -234,6 +234,32 @@ test_no_meeting(void **state)
     }
 }
 
+/* Two VMs change places. There is memory for both orders. If the idle host's VM moved first, the
+ * busy one would lose almost 4 cores more until its large VM moves. */
+static void
+test_best_order(void **state)
+{
+    g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
+    (void)state;
+
+    snapshot->end_ns = 10 * S;
+    struct vg_snap_host *busy = policy_add_host(snapshot, "busy", 4);
+    struct vg_snap_host *idle = policy_add_host(snapshot, "idle", 8);
+    policy_add_vm(busy, "large", 5.6, -1);
+    policy_add_vm(idle, "small", 3.99, -1);
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(plan->actions->len, 2);
+    assert_move(plan, 0, "large", "idle");
+    assert_move(plan, 1, "small", "busy");
+    assert_true(((struct vg_plan_action *)plan->actions->pdata[0])->gain.lost_cpu_ns_per_s > 0);
+
+    /* Without memory for this order, the other one is the only one. */
+    idle->memory_free_bytes = 0;
+    g_autoptr(vg_plan) other = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(other->actions->len, 2);
+    assert_move(other, 0, "small", "busy");
+}
+
 /* ---- names ---- */
 
 /* Idle VMs on `to` have the names of both VMs of `from`. */
@@ -351,6 +377,7 @@ main(void)
         cmocka_unit_test_setup(test_worst_gpu, policy_set_up),
         cmocka_unit_test_setup(test_small_first, policy_set_up),
         cmocka_unit_test_setup(test_no_useless_swap, policy_set_up),
+        cmocka_unit_test_setup(test_best_order, policy_set_up),
         cmocka_unit_test_setup(test_same_name, policy_set_up),
         cmocka_unit_test_setup(test_same_name_elsewhere, policy_set_up),
         cmocka_unit_test_setup(test_no_name, policy_set_up),
