@@ -124,7 +124,12 @@ add_notes(const vg_cluster *cluster, const struct vg_move *move, vg_plan *plan)
                          cluster->vms[move->vm].vm->name,
                          (double)cluster->config->assumed_memory_bytes / (1024.0 * 1024 * 1024));
     const struct vg_snap_vm *vm = cluster->vms[move->vm].vm;
-    if (vm->cpu_limit > 0)
+    if (vm->cpu_limit > 0 && vm->cpu_limit < vm->run_share)
+        vg_plan_add_note(plan,
+                         "VM '%s' ran for %.2f cores, although its CPU quota is %.2f cores; the "
+                         "plan counts the time that it ran",
+                         vm->name, vm->run_share, vm->cpu_limit);
+    else if (vm->cpu_limit > 0)
         vg_plan_add_note(plan, "the CPU quota of VM '%s' lets it use %.2f cores on every host",
                          vm->name, vm->cpu_limit);
     if (!vg_memory_is_known(target->memory_bytes, target->memory_free_bytes))

@@ -162,6 +162,16 @@ test_a_quota_is_no_demand(void **state)
     const struct vg_plan_action *action = plan->actions->pdata[0];
     assert_int_equal(action->gain.lost_cpu_ns_per_s, S / 2);
     assert_non_null(strstr(action->reason.text, "(1.50 demanded, 1 available)"));
+    assert_true(policy_says(plan->notes, "quota of VM 'a' lets it use 0.50 cores on every host"));
+
+    /* A VM that ran for longer demands that time; the plan does not promise less. */
+    capped->run_share = 0.75;
+    capped->preempt_share = 0.25;
+    g_autoptr(vg_plan) longer = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(longer->actions->len, 1);
+    policy_assert_near(vg_snap_vm_demand(capped), 0.75);
+    assert_true(policy_says(longer->notes, "VM 'a' ran for 0.75 cores, although its CPU quota"));
+    assert_false(policy_says(longer->notes, "lets it use"));
 
     g_autoptr(vg_snapshot) alone = vg_snapshot_new(VG_SOURCE_TRACE);
     alone->end_ns = 10 * S;
