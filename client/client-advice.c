@@ -285,3 +285,31 @@ vg_client_advise(const struct vg_client_failure *failure, GError **err)
              vg_remote_value(failure->remote, VG_REMOTE_SERVER), text);
     return true;
 }
+
+enum vg_error_code
+vg_client_code(long status, json_object *problem)
+{
+    const char *code = json_object_get_string(client_member(problem, "code"));
+
+    if (g_strcmp0(code, "unusable") == 0)
+        return VG_E_UNUSABLE;
+    switch (status) {
+    case 401:
+    case 403:
+    case 422:
+        return VG_E_REFUSED;
+    case 404:
+        return VG_E_NOT_FOUND;
+    case 408:
+    case 504:
+        return VG_E_TIMEOUT;
+    case 409:
+    case 412:
+        return VG_E_CONFLICT;
+    case 429:
+    case 503:
+        return VG_E_BUSY;
+    default:
+        return status < 500 ? VG_E_INVALID : VG_E_EXTERNAL;
+    }
+}

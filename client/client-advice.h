@@ -12,6 +12,7 @@
 #include <glib.h>
 #include <json-c/json.h>
 
+#include "base/error.h"
 #include "client/remote.h"
 
 #define VG_CLIENT_CONNECT_LIMIT_S 10 /* for the TLS connection */
@@ -34,6 +35,9 @@ client_member(json_object *answer, const char *name)
     return json_object_is_type(answer, json_type_object) ? json_object_object_get(answer, name)
                                                          : NULL;
 }
+
+/* Returns the code of a failed answer. problem: its document, or NULL. */
+enum vg_error_code vg_client_code(long status, json_object *problem);
 
 /* Sets *err to VG_E_UNREACHABLE, VG_E_REFUSED or VG_E_TIMEOUT. Returns false if the table has no
  * entry for the failure. */

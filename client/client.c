@@ -170,30 +170,6 @@ curl_error(const vg_client *client, CURLcode code, GError **err)
     }
 }
 
-static enum vg_error_code
-code_of_status(long status)
-{
-    switch (status) {
-    case 401:
-    case 403:
-    case 422:
-        return VG_E_REFUSED;
-    case 404:
-        return VG_E_NOT_FOUND;
-    case 408:
-    case 504:
-        return VG_E_TIMEOUT;
-    case 409:
-    case 412:
-        return VG_E_CONFLICT;
-    case 429:
-    case 503:
-        return VG_E_BUSY;
-    default:
-        return status < 500 ? VG_E_INVALID : VG_E_EXTERNAL;
-    }
-}
-
 /* Sets the error from the problem document. */
 static int
 http_error(const vg_client *client, long status, const GString *body, GError **err)
@@ -203,7 +179,7 @@ http_error(const vg_client *client, long status, const GString *body, GError **e
     json_object *detail = client_member(problem, "detail");
 
     if (!detail)
-        return vg_error(err, code_of_status(status),
+        return vg_error(err, vg_client_code(status, NULL),
                         "the answer has status %ld and no problem document; check that the "
                         "server is a vgpud",
                         status);
@@ -214,9 +190,7 @@ http_error(const vg_client *client, long status, const GString *body, GError **e
                                               .words = json_object_get_string(detail)};
     if (!client_socket(client) && vg_client_advise(&failure, err))
         return -1;
-    const char *code = json_object_get_string(client_member(problem, "code"));
-    return vg_error(err, g_strcmp0(code, "unusable") == 0 ? VG_E_UNUSABLE : code_of_status(status),
-                    "%s", failure.words);
+    return vg_error(err, vg_client_code(status, problem), "%s", failure.words);
 }
 
 /* ---- requests ---- */

@@ -22,8 +22,8 @@ vg_access_config_listen(const struct vg_daemon_config *config)
     return (GStrv)g_ptr_array_free(g_steal_pointer(&list), FALSE);
 }
 
-int
-vg_access_config_check(const struct vg_daemon_config *config, GError **err)
+static int
+access_config_check_keys(const struct vg_daemon_config *config, GError **err)
 {
     const struct {
         const char *key, *path;
@@ -48,8 +48,9 @@ vg_access_config_check(const struct vg_daemon_config *config, GError **err)
     return 0;
 }
 
-int
-vg_access_config_check_listen(const struct vg_daemon_config *config, GError **err)
+/* Checks the addresses of [api] listen, and whether vgpud could listen on all of them. */
+static int
+access_config_check_listen(const struct vg_daemon_config *config, GError **err)
 {
     g_auto(GStrv) listen = vg_access_config_listen(config);
 
@@ -72,8 +73,9 @@ access_config_has(const char *subjects, const char *subject)
     return false;
 }
 
-int
-vg_access_config_check_peers(const struct vg_daemon_config *config, GError **err)
+/* Checks that no peer has another role, which it would not get. */
+static int
+access_config_check_peers(const struct vg_daemon_config *config, GError **err)
 {
     const struct {
         const char *role, *subjects;
@@ -93,6 +95,14 @@ vg_access_config_check_peers(const struct vg_daemon_config *config, GError **err
         }
     }
     return 0;
+}
+
+int
+vg_access_config_check(const struct vg_daemon_config *config, GError **err)
+{
+    if (access_config_check_keys(config, err) < 0 || access_config_check_listen(config, err) < 0)
+        return -1;
+    return access_config_check_peers(config, err);
 }
 
 enum vg_role

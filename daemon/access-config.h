@@ -9,17 +9,10 @@
 #include "daemon/daemon-config.h"
 #include "model/identity.h"
 
-/* Rejects keys that contradict each other. */
+/* Rejects keys that contradict each other, addresses that vgpud cannot use, and peers that have
+ * another role. */
 int vg_access_config_check(const struct vg_daemon_config *config,
                            GError **err) G_GNUC_WARN_UNUSED_RESULT;
-
-/* Checks the addresses of [api] listen, and whether vgpud could listen on all of them. */
-int vg_access_config_check_listen(const struct vg_daemon_config *config,
-                                  GError **err) G_GNUC_WARN_UNUSED_RESULT;
-
-/* Checks that no peer has another role, which it would not get. */
-int vg_access_config_check_peers(const struct vg_daemon_config *config,
-                                 GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* Splits [api] listen into a list; the caller frees it. */
 GStrv vg_access_config_listen(const struct vg_daemon_config *config);

@@ -89,41 +89,32 @@ alert_past_end(const struct vg_active_alert *alert, vg_event_log *events)
     vg_alert_report(events, &change);
 }
 
-void
-vg_alert_past_restore(vg_journal *journal, vg_node *node, vg_event_log *events)
+static void
+alert_past_settle(void *data, const char *boot, uint64_t seq)
 {
-    const struct vg_happening_query query = {
-        .until_ns = INT64_MAX, .types = "alert", .limit = SIZE_MAX / 2};
-    g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) past = vg_journal_list_events(journal, &query, &error);
-    g_autoptr(GHashTable) raised =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, vg_active_alert_free);
-    GHashTableIter iter;
-    void *value;
+    vg_journal_settle_event(data, boot, seq);
+}
 
-    if (!past) {
-        g_prefix_error(&error, "earlier alerts cannot be read: ");
-        vg_log_warn("%s", error->message);
-        vg_node_doubt_alerts(node, error->message);
-        vg_node_tick(node);
-        return;
-    }
-    for (guint i = 0; i < past->len; i++)
-        alert_past_take(raised, past->pdata[i]);
-    g_hash_table_iter_init(&iter, raised);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const struct vg_active_alert *alert = value;
-        if (vg_node_restore_alert(node, alert))
-            vg_log_notice("alert is still active alert=%s vm=\"%s\"", alert->alert,
-                          alert->vm ? alert->vm : "");
-        else
-            alert_past_end(alert, events);
-    }
-    vg_node_tick(node);
+vg_alert_command *
+vg_alert_past_new_command(vg_journal *journal, const char *host)
+{
+    return vg_alert_command_new(host, alert_past_settle, journal);
 }
 
 void
-vg_alert_past_run_owed(vg_journal *journal, vg_alert_command *command)
+vg_alert_past_keep(vg_journal *journal, vg_alert_command *command, const struct vg_happening *event,
+                   bool is_replay)
+{
+    const bool is_alert = strcmp(event->type, VG_HAPPENING_ALERT) == 0;
+
+    vg_journal_note_event(journal, event,
+                          is_alert && !is_replay && vg_alert_command_is_set(command));
+    if (is_alert)
+        vg_alert_command_put(command, event);
+}
+
+static void
+alert_past_run_owed(vg_journal *journal, vg_alert_command *command)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) owed = vg_journal_list_owed(journal, &error);
@@ -137,4 +128,39 @@ vg_alert_past_run_owed(vg_journal *journal, vg_alert_command *command)
         vg_log_notice("alerts of an earlier run wait for the alert command count=%u", owed->len);
     for (guint i = 0; i < owed->len; i++)
         vg_alert_command_put(command, owed->pdata[i]);
+}
+
+void
+vg_alert_past_restore(vg_journal *journal, vg_alert_command *command, vg_node *node,
+                      vg_event_log *events)
+{
+    const struct vg_happening_query query = {
+        .until_ns = INT64_MAX, .types = "alert", .limit = SIZE_MAX / 2};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) past = vg_journal_list_events(journal, &query, &error);
+    g_autoptr(GHashTable) raised =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, vg_active_alert_free);
+    GHashTableIter iter;
+    void *value;
+
+    alert_past_run_owed(journal, command);
+    if (!past) {
+        g_prefix_error(&error, "earlier alerts cannot be read: ");
+        vg_log_warn("%s", error->message);
+        vg_alerts_doubt(vg_node_alerts(node), error->message);
+        vg_node_tick(node);
+        return;
+    }
+    for (guint i = 0; i < past->len; i++)
+        alert_past_take(raised, past->pdata[i]);
+    g_hash_table_iter_init(&iter, raised);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct vg_active_alert *alert = value;
+        if (vg_alerts_restore(vg_node_alerts(node), alert))
+            vg_log_notice("alert is still active alert=%s vm=\"%s\"", alert->alert,
+                          alert->vm ? alert->vm : "");
+        else
+            alert_past_end(alert, events);
+    }
+    vg_node_tick(node);
 }

@@ -23,7 +23,6 @@
 #include "daemon/move-config.h"
 #include "daemon/nova-config.h"
 #include "daemon/peer-config.h"
-#include "host/cpu-list.h"
 #include "host/gpu-cards.h"
 #include "host/host-facts.h"
 #include "model/lost-series.h"
@@ -475,16 +474,8 @@ check_provider(const struct vg_daemon_config *config, GError **err)
 static int
 check_hardware(const struct vg_daemon_config *config, GError **err)
 {
-    struct vg_cpu_list cpus;
-
-    if (config->cpus[0] && vg_cpu_list_parse(config->cpus, &cpus, err) < 0) {
-        g_prefix_error(err, "[daemon] cpus: ");
-        return -1;
-    }
-    if (config->cpus[0] && vg_host_facts_count_online(&cpus) == 0)
-        return vg_error(err, VG_E_INVALID, "[daemon] cpus: none of the CPUs '%s' is online",
-                        config->cpus);
-    return vg_gpu_cards_check(config->gpu_cards, err);
+    const int cpus = vg_host_facts_check_cpus(config->cpus, err);
+    return cpus < 0 ? cpus : vg_gpu_cards_check(config->gpu_cards, err);
 }
 
 static int
@@ -564,8 +555,6 @@ config_check(struct config_files *files)
         vg_lttng_config_check,
         check_aliases,
         vg_access_config_check,
-        vg_access_config_check_listen,
-        vg_access_config_check_peers,
         vg_nova_config_check,
         vg_cluster_config_check,
         vg_act_config_check,

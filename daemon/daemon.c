@@ -378,19 +378,7 @@ keep_event(void *data, const struct vg_logged_event *event)
         .type = event->type,
         .text = event->data,
     };
-    const bool is_alert = strcmp(event->type, VG_HAPPENING_ALERT) == 0;
-    /* Alerts from a recording do not survive a restart. */
-    vg_journal_note_event(daemon->journal, &happening,
-                          is_alert && !daemon->options->replay &&
-                              vg_alert_command_is_set(daemon->alert_command));
-    if (is_alert)
-        vg_alert_command_put(daemon->alert_command, &happening);
-}
-
-static void
-settle_event(void *data, const char *boot, uint64_t seq)
-{
-    vg_journal_settle_event(((const struct daemon *)data)->journal, boot, seq);
+    vg_alert_past_keep(daemon->journal, daemon->alert_command, &happening, daemon->options->replay);
 }
 
 static vg_collector *
@@ -593,7 +581,7 @@ daemon_start(struct daemon *daemon, GError **err)
         .measuring = daemon->measuring,
     };
     daemon->node = vg_node_new(&node);
-    daemon->alert_command = vg_alert_command_new(daemon->host, settle_event, daemon);
+    daemon->alert_command = vg_alert_past_new_command(daemon->journal, daemon->host);
     if (vg_alert_command_set(daemon->alert_command, daemon->config->alert_command,
                              daemon->config->alert_command_limit_ns, err) != 0)
         return -1;
@@ -601,9 +589,7 @@ daemon_start(struct daemon *daemon, GError **err)
     set_alerts(daemon);
     /* Alerts from a recording are not restored. */
     if (!node.replay)
-        vg_alert_past_run_owed(daemon->journal, daemon->alert_command);
-    if (!node.replay)
-        vg_alert_past_restore(daemon->journal, daemon->node, daemon->events);
+        vg_alert_past_restore(daemon->journal, daemon->alert_command, daemon->node, daemon->events);
     if (!node.replay)
         daemon->away = vg_away_new(daemon->config->directory, daemon->events);
     const struct vg_supervisor_options supervisor = {

@@ -380,17 +380,10 @@ vg_node_set_alerts(vg_node *node, const struct vg_alert_rule *rules, size_t n_ru
     node->unpublished = true;
 }
 
-bool
-vg_node_restore_alert(vg_node *node, const struct vg_active_alert *alert)
+vg_alerts *
+vg_node_alerts(vg_node *node)
 {
-    return vg_alerts_restore(node->alerts, alert);
-}
-
-void
-vg_node_doubt_alerts(vg_node *node, const char *reason)
-{
-    vg_alerts_doubt(node->alerts, reason);
-    node->unpublished = true;
+    return node->alerts;
 }
 
 static void
@@ -430,9 +423,8 @@ trace_store(vg_node *node)
     vg_trace_queue("store", health.pending, node->memory_windows);
 }
 
-/* Stores a window. The offset to the epoch jitters by nanoseconds, and the clock is slewed. A
- * window that would start before the end of the previous one, and replace it, therefore starts
- * later. If it also ends earlier, because the clock was set back, it replaces the previous one. */
+/* Stores a window. It starts later if the jitter of the clock's offset would make it overlap the
+ * previous window. If it also ends earlier, because the clock was set back, it replaces it. */
 static void
 store_window(vg_node *node, const struct vg_gathered *gathered)
 {

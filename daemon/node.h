@@ -69,12 +69,9 @@ void vg_node_set_policy(vg_node *node, const struct vg_policy_config *policy);
  * start from scratch. */
 void vg_node_set_alerts(vg_node *node, const struct vg_alert_rule *rules, size_t n_rules);
 
-/* Restores an alert that an earlier run raised. Returns false if its rule no longer exists. */
-bool vg_node_restore_alert(vg_node *node, const struct vg_active_alert *alert);
-
-/* Records that the alerts of earlier runs could not be restored. Views contain the reason until the
- * windows that follow show all alerts. */
-void vg_node_doubt_alerts(vg_node *node, const char *reason);
+/* Returns the alerts, so that earlier alerts can be restored. Borrowed until vg_node_set_alerts().
+ */
+vg_alerts *vg_node_alerts(vg_node *node);
 
 /* Sets whether the host is in maintenance. Views show it within a second. Any thread. */
 void vg_node_set_maintenance(vg_node *node, bool maintenance);

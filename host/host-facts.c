@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "host/cpu-list.h"
 
 #define ONLINE "/sys/devices/system/cpu/online"
@@ -32,8 +33,9 @@ read_meminfo(const char *name)
     return kib * 1024;
 }
 
-int64_t
-vg_host_facts_count_online(const struct vg_cpu_list *list)
+/* Returns how many CPUs of a list are online. */
+static int64_t
+host_facts_count_online(const struct vg_cpu_list *list)
 {
     struct vg_cpu_list online;
     g_autofree char *text = NULL;
@@ -45,18 +47,35 @@ vg_host_facts_count_online(const struct vg_cpu_list *list)
     return vg_cpu_list_count_both(list, &online);
 }
 
-int64_t
-vg_host_facts_cpus(void)
+int
+vg_host_facts_check_cpus(const char *text, GError **err)
+{
+    struct vg_cpu_list list;
+
+    if (!text[0])
+        return 0;
+    if (vg_cpu_list_parse(text, &list, err) < 0) {
+        g_prefix_error(err, "[daemon] cpus: ");
+        return -1;
+    }
+    if (host_facts_count_online(&list) == 0)
+        return vg_error(err, VG_E_INVALID, "[daemon] cpus: none of the CPUs '%s' is online", text);
+    return 0;
+}
+
+/* Returns the number of this host's CPUs (host/cpu-list.h) that are online; 0 if none is. */
+static int64_t
+host_facts_cpus(void)
 {
     const struct vg_cpu_list *list = vg_cpu_list_host();
 
-    return list ? vg_host_facts_count_online(list) : MAX(sysconf(_SC_NPROCESSORS_ONLN), 0);
+    return list ? host_facts_count_online(list) : MAX(sysconf(_SC_NPROCESSORS_ONLN), 0);
 }
 
 void
 vg_host_facts_read(vg_inventory *inventory)
 {
-    inventory->cpus = vg_host_facts_cpus();
+    inventory->cpus = host_facts_cpus();
     inventory->memory_bytes = read_meminfo("MemTotal");
     inventory->memory_free_bytes = read_meminfo("MemAvailable");
 }

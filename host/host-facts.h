@@ -8,13 +8,10 @@
 #include "host/cpu-list.h"
 #include "model/inventory.h"
 
-/* Returns how many CPUs of a list are online. */
-int64_t vg_host_facts_count_online(const struct vg_cpu_list *list);
+/* Checks [daemon] cpus, which must be empty or a list with a CPU that is online. */
+int vg_host_facts_check_cpus(const char *text, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Returns the number of this host's CPUs (host/cpu-list.h) that are online; 0 if none is. */
-int64_t vg_host_facts_cpus(void);
-
-/* Reads the CPUs, the memory and the free memory. Unknown values remain 0. */
+/* Reads the CPUs that are online, the memory and the free memory. Unknown values remain 0. */
 void vg_host_facts_read(vg_inventory *inventory);
 
 /* Completes an inventory of this machine with these facts where libvirt has reported less. The

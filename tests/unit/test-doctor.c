@@ -366,7 +366,7 @@ test_store(void **state)
         read_host(host, "vgpud_store_free_bytes 5e9\nvgpud_store_windows_dropped_total 3\n");
     g_autoptr(json_object) small = read_host(host, "vgpud_store_free_bytes 1000000");
 
-    assert_check(well, "store", VG_HEALTH_OK, "2.0 MiB in /a b, 4.7 GiB free; it keeps");
+    assert_check(well, "store", VG_HEALTH_OK, "2.0 MiB in /a b, 4.7 GiB free; it retains");
     assert_check(lost, "store", VG_HEALTH_LACKS, "3 windows lost");
     assert_check(small, "store", VG_HEALTH_LACKS, "which is little");
     assert_string_equal(
