@@ -7,6 +7,9 @@
 
 #include "api/api.h"
 #include "base/error.h"
+#include "base/log.h"
+
+#define VG_LOG_TAG "config"
 
 GStrv
 vg_access_config_listen(const struct vg_daemon_config *config)
@@ -73,9 +76,9 @@ access_config_has(const char *subjects, const char *subject)
     return false;
 }
 
-/* Checks that no peer has another role, which it would not get. */
-static int
-access_config_check_peers(const struct vg_daemon_config *config, GError **err)
+/* Warns of peers that do not get another role which the configuration gives them. */
+static void
+access_config_warn_peers(const struct vg_daemon_config *config)
 {
     const struct {
         const char *role, *subjects;
@@ -88,21 +91,18 @@ access_config_check_peers(const struct vg_daemon_config *config, GError **err)
         const char *peer = g_strstrip(peers[i]);
         for (size_t k = 0; *peer && k < G_N_ELEMENTS(others); k++) {
             if (access_config_has(others[k].subjects, peer))
-                return vg_error(err, VG_E_INVALID,
-                                "[role peer] subject and [role %s] subject both contain '%s': a "
-                                "peer cannot have another role",
-                                others[k].role, peer);
+                vg_log_warn("[role peer] subject and [role %s] subject both contain '%s', which is "
+                            "only a peer",
+                            others[k].role, peer);
         }
     }
-    return 0;
 }
 
 int
 vg_access_config_check(const struct vg_daemon_config *config, GError **err)
 {
-    if (access_config_check_keys(config, err) < 0 || access_config_check_listen(config, err) < 0)
-        return -1;
-    return access_config_check_peers(config, err);
+    access_config_warn_peers(config);
+    return access_config_check_keys(config, err) < 0 ? -1 : access_config_check_listen(config, err);
 }
 
 enum vg_role

@@ -9,8 +9,8 @@
 #include "daemon/daemon-config.h"
 #include "model/identity.h"
 
-/* Rejects keys that contradict each other, addresses that vgpud cannot use, and peers that have
- * another role. */
+/* Rejects keys that contradict each other, and addresses that vgpud cannot use. Warns of peers that
+ * have another role. */
 int vg_access_config_check(const struct vg_daemon_config *config,
                            GError **err) G_GNUC_WARN_UNUSED_RESULT;
 

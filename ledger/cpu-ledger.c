@@ -424,7 +424,7 @@ on_switch(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t no
         cpu_set_holder(cpu, 0, NULL);
     else
         cpu_set_holder(cpu, event->sched_switch.next_tid, switch_in(ledger, event, now));
-    cpu_sight_come(&ledger->sight, cpu->thread ? &cpu->thread->sight : NULL);
+    cpu_sight_come(&ledger->sight, cpu->thread ? &cpu->thread->sight : NULL, event->cpu, now);
     if (prev && prev != cpu->thread)
         cpu_ledger_tell(ledger, prev, cpu, now);
     if (cpu->thread)

@@ -41,6 +41,18 @@ cpu_sight_sleep(struct cpu_thread_sight *thread, int64_t now)
     thread->slept_ns = now;
 }
 
+/* Returns whether each CPU with records has had a switch at this time or later. */
+static bool
+cpu_sight_sees_all(struct cpu_sight *sight, int64_t since_ns)
+{
+    if (sight->oldest_ns >= since_ns)
+        return true;
+    sight->oldest_ns = INT64_MAX;
+    for (int32_t i = 0; i < sight->n_cpus; i++)
+        sight->oldest_ns = MIN(sight->oldest_ns, sight->switched_ns[i]);
+    return sight->oldest_ns >= since_ns;
+}
+
 void
 cpu_sight_wake(struct cpu_sight *sight, struct cpu_thread_sight *thread, bool woken)
 {
@@ -52,7 +64,7 @@ cpu_sight_wake(struct cpu_sight *sight, struct cpu_thread_sight *thread, bool wo
     if (woken) {
         thread->sleeps.woken++;
         sight->sleeps.woken++;
-    } else {
+    } else if (cpu_sight_sees_all(sight, thread->slept_ns)) {
         thread->sleeps.unwoken++;
         sight->sleeps.unwoken++;
     }
@@ -71,10 +83,12 @@ cpu_sight_leave(struct cpu_sight *sight, struct cpu_thread_sight *thread)
 }
 
 void
-cpu_sight_come(struct cpu_sight *sight, struct cpu_thread_sight *thread)
+cpu_sight_come(struct cpu_sight *sight, struct cpu_thread_sight *thread, int32_t cpu, int64_t now)
 {
     uint32_t *came_in = thread ? &thread->came_in : &sight->idle_in;
 
+    sight->n_cpus = MAX(sight->n_cpus, cpu + 1);
+    sight->switched_ns[cpu] = now;
     sight->switches++;
     if (thread ? thread->has_left : sight->idle_left)
         return;

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/event.h"
+
 /* How threads' sleeps ended. Only sleeps without known losses count. */
 struct vg_cpu_sleeps {
     uint64_t woken;
@@ -30,7 +32,10 @@ struct cpu_sight {
     uint64_t switches, never_left;
     uint32_t idle_in;
     bool idle_left;
-    int64_t blind_until; /* records are known to be lost up to here */
+    int64_t blind_until;               /* records are known to be lost up to here */
+    int64_t oldest_ns;                 /* no CPU with records has had its last switch before */
+    int32_t n_cpus;                    /* CPUs from this number on have no switch yet */
+    int64_t switched_ns[VG_CPU_LIMIT]; /* the last switch of each CPU, or 0 */
 };
 
 /* The part of a thread. */
@@ -53,10 +58,13 @@ bool vg_cpu_sight_is_partial(const struct vg_cpu_sight *sight);
 /* Records are lost until end_ns; INT64_MAX if the end is not known. */
 void cpu_sight_lose(struct cpu_sight *sight, int64_t now, int64_t end_ns);
 void cpu_sight_sleep(struct cpu_thread_sight *thread, int64_t now);
-/* Ends the sleep, if there is one: by a wakeup or not. */
+/* Ends the sleep, if there is one: by a wakeup or not. A missing wakeup counts only if each CPU has
+ * had a switch since the sleep began: the records of others may have ended, as in a cut recording.
+ */
 void cpu_sight_wake(struct cpu_sight *sight, struct cpu_thread_sight *thread, bool woken);
 /* A thread leaves its CPU, or gets one; NULL is the idle task. */
 void cpu_sight_leave(struct cpu_sight *sight, struct cpu_thread_sight *thread);
-void cpu_sight_come(struct cpu_sight *sight, struct cpu_thread_sight *thread);
+void cpu_sight_come(struct cpu_sight *sight, struct cpu_thread_sight *thread, int32_t cpu,
+                    int64_t now);
 
 #endif

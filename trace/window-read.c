@@ -40,6 +40,7 @@ struct vg_window_reader {
     bool lost_any;        /* a loss was reported */
     uint64_t heads;       /* sched_switch records whose head names a thread */
     uint64_t wrong_heads; /* those that name a different thread than the record */
+    uint64_t zero_heads;  /* those that name no thread: it is outside the PID namespace */
     vg_absent_cpus *absent;
 };
 
@@ -57,7 +58,6 @@ vg_window_reader_new(vg_recording *recording, vg_topology *topology,
     vg_cpu_ledger_keep_tasks(reader->ledger, options->tasks);
     /* A grid continues for days. */
     vg_cpu_ledger_windows_only(reader->ledger, options->on_grid);
-    vg_cpu_ledger_judge_wakeups(reader->ledger, true);
     reader->gpu_ledger = vg_gpu_ledger_new(topology, recording->names);
     vg_gpu_ledger_windows_only(reader->gpu_ledger, options->on_grid);
     vg_gpu_ledger_declare_ops(reader->gpu_ledger, recording->gpu_ops);
@@ -214,11 +214,12 @@ note_gpu_limits(vg_window_reader *reader)
                              stats.unattributed, VG_GPU_ENGINES_MAX, VG_GPU_USERS_MAX);
 }
 
-/* A few heads may be damaged. */
+/* A few heads may be damaged, and hand-made texts may have the same head on each line. */
 static bool
 window_read_heads_are_wrong(const vg_window_reader *reader)
 {
-    return reader->wrong_heads >= WRONG_HEADS_MIN && reader->wrong_heads * 100 > reader->heads;
+    return reader->zero_heads > 0 && reader->wrong_heads >= WRONG_HEADS_MIN &&
+           reader->wrong_heads * 100 > reader->heads;
 }
 
 /* Names a recorder whose numbers for threads are not the host's. */
@@ -310,6 +311,7 @@ window_read_check_head(vg_window_reader *reader, struct vg_event *event)
     if (event->type == VG_EVENT_SCHED_SWITCH && event->tid >= 0) {
         reader->heads++;
         reader->wrong_heads += event->tid != event->sched_switch.prev_tid;
+        reader->zero_heads += event->tid == 0 && event->sched_switch.prev_tid != 0;
     }
     if (window_read_heads_are_wrong(reader))
         event->tid = event->pid = VG_NONE;
@@ -363,14 +365,29 @@ window_read_lack_ends(struct vg_window *window)
     }
 }
 
+/* Returns whether missing wakeups are a reason to doubt figures. CPUs without records and damaged
+ * files have their own messages. */
+static bool
+window_read_judges_wakeups(const vg_window_reader *reader)
+{
+    const GPtrArray *problems = reader->recording->problems.list;
+
+    for (guint i = 0; i < problems->len; i++) {
+        if (((const struct vg_trace_problem *)problems->pdata[i])->offset != VG_NONE)
+            return false;
+    }
+    return !vg_absent_cpus_any(reader->absent, reader->recording, reader->at_end);
+}
+
 /* Returns what is unknown because records are missing without a notice. */
 static unsigned int
 window_read_unseen(const vg_window_reader *reader)
 {
+    const bool judges_wakeups = window_read_judges_wakeups(reader);
     struct vg_cpu_sight sight;
 
     vg_cpu_ledger_read_sight(reader->ledger, &sight);
-    return (vg_cpu_sleeps_miss_wakeups(&sight.sleeps) ? VG_CPU_NO_WAKEUPS : 0) |
+    return (judges_wakeups && vg_cpu_sleeps_miss_wakeups(&sight.sleeps) ? VG_CPU_NO_WAKEUPS : 0) |
            (vg_cpu_sight_is_partial(&sight) ? VG_CPU_NO_SWITCHES : 0);
 }
 
@@ -416,6 +433,7 @@ window_read_set_confidence(struct vg_window *window, uint64_t events)
 static int
 window_read_close_window(vg_window_reader *reader, int64_t t_ns, struct vg_window *ret)
 {
+    vg_cpu_ledger_judge_wakeups(reader->ledger, window_read_judges_wakeups(reader));
     vg_cpu_ledger_close_window(reader->ledger, t_ns, reader->options.tasks, ret);
     vg_gpu_ledger_close_window(reader->gpu_ledger, t_ns, ret);
     window_read_set_confidence(ret, reader->part_events - reader->told_events);
@@ -448,8 +466,7 @@ window_read_note_unseen(vg_window_reader *reader, const struct vg_window *window
             " switches are to threads that never leave a CPU, so only some threads "
             "were recorded, and for VMs, %s; record all (perf record -a)",
             sight.never_left, sight.switches, figures);
-    } else if ((unseen & VG_CPU_NO_WAKEUPS || vms > 0) && !(named & VG_CPU_NO_WAKEUPS) &&
-               !vg_absent_cpus_any(reader->absent, recording, true)) {
+    } else if ((unseen & VG_CPU_NO_WAKEUPS || vms > 0) && !(named & VG_CPU_NO_WAKEUPS)) {
         g_autofree char *figures = vg_needs_figures_text(VG_CPU_NO_WAKEUPS);
         vg_recording_problem(recording, recording->name, VG_NONE,
                              "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
@@ -500,6 +517,7 @@ vg_window_reader_next(vg_window_reader *reader, struct vg_window *ret, GError **
 void
 vg_window_reader_read_period(vg_window_reader *reader, struct vg_window *ret)
 {
+    vg_cpu_ledger_judge_wakeups(reader->ledger, window_read_judges_wakeups(reader));
     vg_cpu_ledger_read_period(reader->ledger, reader->part_end, reader->options.tasks, ret);
     vg_gpu_ledger_read_period(reader->gpu_ledger, reader->part_end, ret);
     window_read_set_confidence(ret, vg_window_reader_events(reader));

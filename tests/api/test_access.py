@@ -321,7 +321,7 @@ def test_a_required_certificate_is_a_clients(tmp_path, authority):
     token = {"Authorization": "Bearer admin-token"}
     web = authority.issue("web", 'dns_name = "web.example"', uses=["tls_www_server"])
     answer = server.over_tls("GET", "/v1/vms", token, client=web)
-    assert answer.status == 401 and "client authentication" in answer.json()["detail"]
+    assert answer.status == 401 and "this is not a client certificate" in answer.json()["detail"]
     server.stop()
 
 

@@ -625,7 +625,7 @@ def test_zeros_in_text_are_told(tmp_path):
     text = "".join(lines)
     (tmp_path / "t").write_text(text[:2500] + "\0" * 1000 + text[3500:])
     doc = json.loads(run("analyze", tmp_path / "t", "-o", "json").stdout)
-    assert ["zero" in p["what"] for p in doc["trace"]["problems"]] == [True]
+    assert len([p for p in doc["trace"]["problems"] if "zero" in p["what"]]) == 1
     length = len(lines[0])
     assert doc["trace"]["events"] == 2500 // length + 100 - (3500 + length - 1) // length
 

@@ -288,8 +288,9 @@ def test_requests_that_cannot_be_asked_for(gpu_daemon):
     for since, n in (("2001-01-01", len(every["items"])), (f"@{end + 1:.0f}", 0)):
         assert len(doc(gpu_daemon, "gpu", "requests", "card0", "--since", since)["items"]) == n
     run(gpu_daemon, "gpu", "requests", "card0", "--vm=nobody", code=3)
-    for gpu in ("..", "a/b", "card0/requests", "%", ""):
+    for gpu in ("..", "a/b", "card0/requests", "%"):
         run(gpu_daemon, "gpu", "requests", gpu, code=3)
+    run(gpu_daemon, "gpu", "requests", "", code=2)
 
 
 def test_no_end_of_requests(tmp_path):

@@ -209,7 +209,7 @@ def test_a_clock_without_epoch_begins_at_the_time_of_the_file(tmp_path):
 
 @pytest.mark.parametrize("args, words", [
     (["--replay", "/no/such/trace"], ["/no/such/trace", "No such file"]),
-    (["--replay", os.path.dirname(LTTNG)], ["2 recordings", "name one"]),
+    (["--replay", os.path.dirname(LTTNG)], ["2 recordings", "specify one"]),
     (["--replay", LTTNG, "--vm-map", "/no/such/map"], ["/no/such/map"]),
     (["--socket", "/no/such/directory/sock"], ["/no/such/directory"]),
     (["--socket", "/" + "s" * 200], ["10"]),
