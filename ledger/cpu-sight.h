@@ -59,8 +59,7 @@ bool vg_cpu_sight_is_partial(const struct vg_cpu_sight *sight);
 void cpu_sight_lose(struct cpu_sight *sight, int64_t now, int64_t end_ns);
 void cpu_sight_sleep(struct cpu_thread_sight *thread, int64_t now);
 /* Ends the sleep, if there is one: by a wakeup or not. A missing wakeup counts only if each CPU has
- * had a switch since the sleep began: the records of others may have ended, as in a cut recording.
- */
+ * had a switch during the sleep: the records of others may have ended, as in a cut recording. */
 void cpu_sight_wake(struct cpu_sight *sight, struct cpu_thread_sight *thread, bool woken);
 /* A thread leaves its CPU, or gets one; NULL is the idle task. */
 void cpu_sight_leave(struct cpu_sight *sight, struct cpu_thread_sight *thread);
