@@ -105,11 +105,11 @@ void
 vg_alert_past_keep(vg_journal *journal, vg_alert_command *command, const struct vg_happening *event,
                    bool is_replay)
 {
-    const bool is_alert = strcmp(event->type, VG_HAPPENING_ALERT) == 0;
+    const bool runs =
+        strcmp(event->type, VG_HAPPENING_ALERT) == 0 && vg_alert_command_is_set(command);
 
-    vg_journal_note_event(journal, event,
-                          is_alert && !is_replay && vg_alert_command_is_set(command));
-    if (is_alert)
+    vg_journal_note_event(journal, event, runs && !is_replay);
+    if (runs)
         vg_alert_command_put(command, event);
 }
 

@@ -74,8 +74,8 @@ void vg_cpu_ledger_windows_only(vg_cpu_ledger *ledger, bool windows_only);
  * vg_cpu_ledger_windows_only(), from the open window. */
 void vg_cpu_ledger_read_sight(const vg_cpu_ledger *ledger, struct vg_cpu_sight *ret);
 
-/* Declares that a recording is read, so that VMs whose wakeups are missing get
- * VG_CPU_NO_WAKEUPS. */
+/* Sets whether a VM whose wakeups are missing gets VG_CPU_NO_WAKEUPS, from the next window on. The
+ * default is no: live sources report what they lose. */
 void vg_cpu_ledger_judge_wakeups(vg_cpu_ledger *ledger, bool judge);
 
 /* Reads only each VM's vCPU totals of the period up to t (not before the last event), for callers

@@ -33,8 +33,8 @@ struct cpu_sight {
     uint32_t idle_in;
     bool idle_left;
     int64_t blind_until;               /* records are known to be lost up to here */
-    int64_t oldest_ns;                 /* no CPU with records has had its last switch before */
-    int32_t n_cpus;                    /* CPUs from this number on have no switch yet */
+    int64_t oldest_ns;                 /* a lower bound of all switched_ns */
+    int32_t n_cpus;                    /* CPUs from this number on have had no switch */
     int64_t switched_ns[VG_CPU_LIMIT]; /* the last switch of each CPU, or 0 */
 };
 

@@ -3,6 +3,8 @@
 
 #include "trace/window-read.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "ledger/cpu-ledger.h"
 #include "ledger/gpu-ledger.h"
@@ -366,14 +368,16 @@ window_read_lack_ends(struct vg_window *window)
 }
 
 /* Returns whether missing wakeups are a reason to doubt figures. CPUs without records and damaged
- * files have their own messages. */
+ * stream files have their own messages. The lines of a text that cannot be read do not hide a CPU.
+ */
 static bool
 window_read_judges_wakeups(const vg_window_reader *reader)
 {
     const GPtrArray *problems = reader->recording->problems.list;
 
     for (guint i = 0; i < problems->len; i++) {
-        if (((const struct vg_trace_problem *)problems->pdata[i])->offset != VG_NONE)
+        const struct vg_trace_problem *problem = problems->pdata[i];
+        if (problem->offset != VG_NONE && strcmp(problem->file, reader->recording->name) != 0)
             return false;
     }
     return !vg_absent_cpus_any(reader->absent, reader->recording, reader->at_end);

@@ -49,6 +49,16 @@ def test_some_wakeups_are_missing(tmp_path, style, missing):
     assert "so for VMs, wake_wait_ns, wakeups, blocked_ns and class are unknown" in what and what in done.err
 
 
+def test_a_line_that_cannot_be_read_hides_no_cpu(tmp_path):
+    """Unlike a stream file that ends early, whose CPU may have woken the others."""
+    read(tmp_path / "t", naps(woken=lambda i: i == 0 or i > 60), "trace-cmd", "--vm-map", vm_map(tmp_path))
+    lines = (tmp_path / "t").read_text().splitlines(keepends=True)
+    (tmp_path / "t").write_text("".join([*lines[:20], "qemu-9 [000] this line is damaged\n", *lines[20:]]))
+    doc = vgpuctl.analyze(tmp_path / "t", "--vm-map", vm_map(tmp_path)).doc()
+    assert any("not understood" in p["what"] for p in doc["trace"]["problems"])
+    assert [vm["class"] for vm in doc["vms"]] == [None] and len(unwoken(doc)) == 1
+
+
 def test_wakeups_of_one_vm_are_missing(tmp_path):
     """Of the recording's sleeps, less than 1 % end without a wakeup."""
     (tmp_path / "map").write_text("5000 vm\n5010 vm\n6000 other\n6010 other\n")
